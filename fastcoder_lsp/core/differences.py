@@ -1,4 +1,4 @@
-"""Common prefixes and suffixes of texts, by bisection, because Python compares slices faster; differences of tokens."""
+"""Common prefixes and suffixes of texts, by bisection, because Python compares slices faster; lines; changed tokens."""
 
 from collections import Counter
 from difflib import SequenceMatcher
@@ -37,6 +37,13 @@ def common_prefix(left: Tokens, right: Tokens) -> int:
         return indexOf(map(eq, left, right), False)
     except ValueError:  # equal up to the end of the shorter one
         return min(len(left), len(right))
+
+
+def whole_lines(text: str) -> list[str]:
+    r"""The lines of a text with their ends; only `\n` ends one, as in a document."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
 
 
 def changed(left: Tokens, right: Tokens, most: int) -> list[tuple[int, int, int, int]]:

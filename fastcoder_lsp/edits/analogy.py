@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks, lines_of
+from fastcoder_lsp.core.differences import whole_lines
+from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
 from fastcoder_lsp.edits.scopes import FILE, CodeScopes
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
@@ -195,7 +196,7 @@ def _changed_lines(history: Sequence[Change], number: int) -> Iterator[tuple[int
     for later in history[number + 1 :]:
         if later.path == change.path and later.line <= now:
             now = max(now + later.new.count("\n") - later.old.count("\n"), 0)
-    old, new = lines_of(change.old), lines_of(change.new)
+    old, new = whole_lines(change.old), whole_lines(change.new)
     for a, b, c, d in line_hunks(old, new):
         if b - a == d - c:
             yield from ((now + line, old[a - c + line], new[line]) for line in range(c, d))

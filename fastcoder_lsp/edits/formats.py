@@ -17,7 +17,6 @@ from fastcoder_lsp.edits.prompts import (
     EditPrompt,
     Mark,
     answer_tokens,
-    contains_any,
     encode_parts,
     encode_raw,
     expand,
@@ -51,8 +50,8 @@ class Instinct:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = window_at(question, _EDITABLE, _EDITABLE, limits.region_tokens)
-        if window is None or contains_any(window.text, (_START, _END, _CURSOR, _TURN_END)):
+        window = window_at(question, _EDITABLE, limits.region_tokens, (_START, _END, _CURSOR, _TURN_END))
+        if window is None:
             return None
         text, beyond = question.text, _AROUND - _EDITABLE
         system = package_files(__package__).joinpath("instinct.txt").read_text(encoding="utf-8")
@@ -70,16 +69,7 @@ class Instinct:
             *(Mark(_START), "\n", *window.with_cursor(_CURSOR), "\n", Mark(_END), f"\n{after}"),
             *(_TURN_END, "\n", _TURN, "assistant\n"),
         )
-        return EditPrompt(
-            parts=parts,
-            region_start=window.start,
-            region_end=window.end,
-            region=window.text,
-            old=window.text,
-            stops=(str(_TURN_END),),
-            max_tokens=_MAX_TOKENS,
-            newline=window.newline,
-        )
+        return window.prompt(parts, window.text, (_TURN_END,), _MAX_TOKENS)
 
     def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
         """As of `EditFormat`."""

@@ -151,18 +151,15 @@ class EditHistory:
         """Drop all changes of a document."""
         self._recent = None
         self._keep([entry for entry in self._entries if entry.uri != uri])
-        self._texts.forget(uri)
-        self._secrets.forget(uri)
-        self._modified.forget(uri)
-        self._allowed.forget(uri)
+        for known in (self._texts, self._secrets, self._modified, self._allowed):
+            known.forget(uri)
 
     def rename(self, old: str, new: str, path: str, folder: str = "") -> None:
         """The document `old` is now `new`, at `path` below `folder`; its changes go if it may not be read there."""
         self._recent = None
         moved = [entry for entry in self._entries if entry.uri == old]
-        self._texts.rename(old, new)
-        self._secrets.rename(old, new)
-        self._modified.rename(old, new)
+        for known in (self._texts, self._secrets, self._modified):
+            known.rename(old, new)
         if moved and not self._is_allowed(new):
             self._keep([entry for entry in self._entries if entry.uri != old])
             return
@@ -181,10 +178,8 @@ class EditHistory:
         """Drop everything."""
         self._recent = None
         self._keep([])
-        self._texts.clear()
-        self._secrets.clear()
-        self._modified.clear()
-        self._allowed.clear()
+        for known in (self._texts, self._secrets, self._modified, self._allowed):
+            known.clear()
 
     def _is_allowed(self, uri: str) -> bool:
         if (allowed := self._allowed.get(uri)) is None:

@@ -8,7 +8,7 @@ composed without that text, which is how the history finds undone changes.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastcoder_lsp.core.differences import common_end, first_difference
+from fastcoder_lsp.core.differences import common_end, first_difference, whole_lines
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit
 
 Hunk = tuple[int, int, int, int]
@@ -44,7 +44,7 @@ def minimal(text: str, start: int, end: int, new: str) -> tuple[Edit, ...]:
     sides have in common at their ends. It never splits a changed word, or `\r\n`. Equal arguments give equal edits.
     At most `MOST_EDITS`: the last one then covers the rest.
     """
-    old_lines, new_lines = lines_of(text[start:end]), lines_of(new)
+    old_lines, new_lines = whole_lines(text[start:end]), whole_lines(new)
     edits, at, last = list[Edit](), start, 0
     for a, b, c, d in _grouped(line_hunks(old_lines, new_lines)):
         at += sum(map(len, old_lines[last:a]))
@@ -61,13 +61,6 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
         pieces += (text[at : edit.start], edit.text)
         at = edit.end
     return "".join((*pieces, text[at:]))
-
-
-def lines_of(text: str) -> list[str]:
-    r"""The lines of `text` with their ends; only `\n` ends one, as in a document."""
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
 
 
 def _common(old: Sequence[str], new: Sequence[str], most: int) -> int:
@@ -152,10 +145,8 @@ class Patch(NamedTuple):
     def trimmed(self) -> "Patch":
         """Without the lines that both sides begin or end with."""
         line, old, new = self
-        most = min(len(old), len(new))
-        first = next((number for number in range(most) if old[number] != new[number]), most)
-        most -= first
-        last = next((number for number in range(most) if old[-1 - number] != new[-1 - number]), most)
+        first = _common(old, new, min(len(old), len(new)))
+        last = _common(old[::-1], new[::-1], min(len(old), len(new)) - first)
         return Patch(line + first, old[first : len(old) - last], new[first : len(new) - last])
 
     def meets(self, then: "Patch") -> bool:

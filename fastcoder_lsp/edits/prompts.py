@@ -135,14 +135,27 @@ class Window:
         """The text with a mark at the cursor."""
         return with_mark(self.text, self.cursor, mark)
 
+    def prompt(
+        self, parts: Sequence[str], old: str, stops: tuple[str, ...], max_tokens: int, prefill: str = ""
+    ) -> EditPrompt:
+        """The prompt whose answer rewrites these lines; arguments as the fields of `EditPrompt`."""
+        ends = tuple(map(str, stops))
+        place = self.start, self.end, self.text
+        return EditPrompt(tuple(parts), *place, old, ends, max_tokens, prefill, self.newline)
+
 
 def with_mark(text: str, at: int, mark: str) -> list[str]:
     """The parts of a text with a mark in it."""
     return [text[:at], Mark(mark), text[at:]]
 
 
-def window_at(question: EditQuestion, above: int, below: int, tokens: int, *, empty_end: bool = False) -> Window | None:
-    """The lines around the cursor, at most so many; None if the cursor's line alone has more tokens."""
+def window_at(
+    question: EditQuestion, around: int, tokens: int, marks: Sequence[str], *, empty_end: bool = False
+) -> Window | None:
+    """The lines around the cursor, at most so many on each side.
+
+    None if the cursor's line alone has more tokens, or the lines have one of the format's own `marks`.
+    """
     text, offset = question.text, min(question.offset, len(question.text))
     if offset and text.startswith("\r\n", offset - 1):
         offset -= 1
@@ -151,14 +164,16 @@ def window_at(question: EditQuestion, above: int, below: int, tokens: int, *, em
     room = tokens - tokens_of(text[start:end])
     if room < 0:
         return None
-    start, end = expand(text, start, end, above, below, room, empty_end=empty_end)
+    start, end = expand(text, start, end, around, around, room, empty_end=empty_end)
     if end > start and text.startswith("\r\n", end - 1):
         end -= 1
     inside = text[start:end]
     ends = (text[max(start - 2, 0) : start], *re.findall("\r?\n", inside), text[end : end + 2])
     newline = "\r\n" if all(one == "\r\n" for one in ends if "\n" in one) and "\r\n" in ends else "\n"
-    cursor = len(text[start:offset].replace(newline, "\n"))
-    return Window(start, end, inside.replace(newline, "\n"), cursor, text.count("\n", 0, start), newline)
+    cursor, shown = len(text[start:offset].replace(newline, "\n")), inside.replace(newline, "\n")
+    if any(mark in shown for mark in marks):
+        return None
+    return Window(start, end, shown, cursor, text.count("\n", 0, start), newline)
 
 
 def expand(
@@ -252,11 +267,6 @@ def undone(text: str, path: str, changes: Sequence[Change]) -> str:
         else:
             return text
     return text
-
-
-def contains_any(text: str, marks: Sequence[str]) -> bool:
-    """Whether a region has one of the format's marks."""
-    return any(mark in text for mark in marks)
 
 
 _REPEATS = 3  # so many equal lines in a row are a loop of the model, if the region had none such

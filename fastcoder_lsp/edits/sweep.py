@@ -14,7 +14,6 @@ from fastcoder_lsp.edits.prompts import (
     EditPrompt,
     Mark,
     Window,
-    contains_any,
     expand,
     lines_of,
     newest,
@@ -28,6 +27,7 @@ from fastcoder_lsp.edits.values import EditQuestion
 
 _FILE, _CURSOR = Mark("<|file_sep|>"), "<|cursor|>"
 _ENDS = (_FILE, "<|endoftext|>", "</s>")
+_MARKS = (*_ENDS, _CURSOR)
 _AROUND = 10  # lines of the window on each side of the cursor
 _FILE_LINES = 150  # lines of the file on each side of the window, before the changes
 _MOST_CHANGES = 6
@@ -42,8 +42,8 @@ class SweepV1:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
-        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
+        window = window_at(question, _AROUND, limits.region_tokens, _MARKS)
+        if window is None:
             return None
         path, last = question.path, question.history[-1:]
         shown = [
@@ -56,7 +56,7 @@ class SweepV1:
         room -= sum(map(_size, changes))
         others = newest([_other(file) for file in files], room, _size)
         parts = (*(part for piece in (*others, *changes) for part in piece), *shown)
-        return _prompt(parts, window, f"\n{window.text}\n", (_FILE, "</s>"), 512)
+        return window.prompt(parts, f"\n{window.text}\n", (_FILE, "</s>"), 512)
 
     def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
         """As of `EditFormat`."""
@@ -86,8 +86,8 @@ class FastcoderV1(SweepV1):
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
-        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
+        window = window_at(question, _AROUND, limits.region_tokens, _MARKS)
+        if window is None:
             return None
         current = (_FILE, f"current/{question.path}\n{window.text}\n")
         updated = (_FILE, f"updated/{question.path}")
@@ -97,7 +97,7 @@ class FastcoderV1(SweepV1):
         others = newest([_other(file) for file in files], room, _size)
         pieces = (*others, *changes[:-1], current, *changes[-1:], updated)
         parts = tuple(part for piece in pieces for part in piece)
-        return _prompt(parts, window, f"\n{window.text}\n", (_FILE, "</s>"), 512)
+        return window.prompt(parts, f"\n{window.text}\n", (_FILE, "</s>"), 512)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class SweepV2:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
-        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
+        window = window_at(question, _AROUND, limits.region_tokens, _MARKS)
+        if window is None:
             return None
         recent = question.history[-_MOST_CHANGES:]
         last = recent[-1] if recent else None
@@ -128,7 +128,7 @@ class SweepV2:
         others = newest([_other(file) for file in files], room, _size)
         joined = [part for piece in changes for part in (*piece, "\n")] or ["\n"]
         parts = (*(part for piece in others for part in piece), *whole, *joined, *shown)
-        return _prompt(parts, window, _rest(window, prefill), ("<|endoftext|>", _FILE), 1024, prefill)
+        return window.prompt(parts, _rest(window, prefill), ("<|endoftext|>", _FILE), 1024, prefill)
 
     def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
         """As of `EditFormat`."""
@@ -141,7 +141,7 @@ class SweepV2:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepCursortab:
+class SweepCursortab(SweepV2):
     """The form that cursortab.nvim sends to every Sweep model: version 2's windows, version 1's changes.
 
     Its window before the changes equals the current one, and is as large as the region may be.
@@ -151,9 +151,8 @@ class SweepCursortab:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        lines = question.text.count("\n")
-        window = window_at(question, lines, lines, limits.region_tokens)
-        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
+        window = window_at(question, question.text.count("\n"), limits.region_tokens, _MARKS)
+        if window is None:
             return None
         prefill = window.text[: window.cursor_line]
         shown = _windows(question.path, window, window.text, prefill)
@@ -164,11 +163,7 @@ class SweepCursortab:
         retrieved = newest([_other(file) for file in files], room, _size)
         others = [_FILE, "context/retrieval\n", *(part for piece in retrieved for part in piece)] if retrieved else []
         parts = (*whole, *others, *(part for piece in changes for part in piece), *shown)
-        return _prompt(parts, window, _rest(window, prefill), (_FILE, "<|endoftext|>"), 1024, prefill)
-
-    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
-        """As of `EditFormat`."""
-        return settled(prompt, prompt.prefill + _ended(answer), complete=complete)
+        return window.prompt(parts, _rest(window, prefill), (_FILE, "<|endoftext|>"), 1024, prefill)
 
     def recognise(self, prompt: str) -> str | None:
         """As of `EditFormat`."""
@@ -225,22 +220,6 @@ def _first_lines(window: Window) -> str:
 
 def _rest(window: Window, prefill: str) -> str:
     return window.text[len(prefill) :] + "\n"
-
-
-def _prompt(
-    parts: Sequence[str], window: Window, old: str, stops: tuple[str, ...], most: int, prefill: str = ""
-) -> EditPrompt:
-    return EditPrompt(
-        parts=tuple(parts),
-        region_start=window.start,
-        region_end=window.end,
-        region=window.text,
-        old=old,
-        stops=tuple(map(str, stops)),
-        max_tokens=most,
-        prefill=prefill,
-        newline=window.newline,
-    )
 
 
 def _ended(answer: str) -> str:

@@ -14,7 +14,6 @@ from fastcoder_lsp.edits.prompts import (
     EditPrompt,
     Mark,
     Window,
-    contains_any,
     expand,
     lines_of,
     newest,
@@ -59,8 +58,8 @@ class Zeta1:
         files: Sequence[Extra] = (),  # noqa: ARG002 the interface
     ) -> EditPrompt | None:
         """As of `EditFormat`. The format has no place for other files."""
-        window = _window(question, limits)
-        if window is None or contains_any(window.text, (_START, _END, _CURSOR_1)):
+        window = _window(question, limits, (_START, _END, _CURSOR_1))
+        if window is None:
             return None
         text, path = question.text, question.path
         start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS, empty_end=True)
@@ -73,7 +72,7 @@ class Zeta1:
         ]
         room = limits.prompt_tokens - sum(map(tokens_of, (_TASK, *excerpt)))
         edits = "\n\n".join(newest([self._edit(change) for change in question.history], room, tokens_of))
-        return _prompt((_TASK, edits, *excerpt), window, f"{_START}\n{window.text}\n{_END}", (_END,))
+        return window.prompt((_TASK, edits, *excerpt), f"{_START}\n{window.text}\n{_END}", (_END,), _MAX_TOKENS)
 
     def _edit(self, change: Change) -> str:
         name = f'"{change.path}"' if self.cursortab else change.path
@@ -103,13 +102,14 @@ class Zeta2:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = _window(question, limits, _CURSORTAB_LINES if self.cursortab else None)
-        if window is None or contains_any(window.text, (_CURRENT.strip(), _UPDATED, _NONE, _CURSOR_2)):
+        marks = (_CURRENT.strip(), _UPDATED, _NONE, _CURSOR_2)
+        window = _window(question, limits, marks, _CURSORTAB_LINES if self.cursortab else None)
+        if window is None:
             return None
         newline = "" if window.text.endswith("\n") else "\n"
         region = [_CURRENT, *window.with_cursor(_CURSOR_2), newline, _DIVIDER]
         parts = _frame(question, limits, window, region, files, cursortab=self.cursortab)
-        return _prompt(parts, window, f"{window.text}{newline}{_UPDATED}\n", (_UPDATED,))
+        return window.prompt(parts, f"{window.text}{newline}{_UPDATED}\n", (_UPDATED,), _MAX_TOKENS)
 
     def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
         """As of `EditFormat`."""
@@ -134,8 +134,8 @@ class Zeta21:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = _window(question, limits)
-        if window is None or contains_any(window.text, ("<|marker_", _CURSOR_2, _EOS)):
+        window = _window(question, limits, ("<|marker_", _CURSOR_2, _EOS))
+        if window is None:
             return None
         blocks, shown, at = blocks_of(window.text), list[str](), 0
         for number, block in enumerate(blocks, 1):
@@ -144,7 +144,7 @@ class Zeta21:
             at += len(block)
         shown += [Mark(_marker(len(blocks) + 1)), "\n"]
         parts = _frame(question, limits, window, shown, files)
-        return _prompt(parts, window, _marked(blocks), (_EOS,))
+        return window.prompt(parts, _marked(blocks), (_EOS,), _MAX_TOKENS)
 
     def read(
         self,
@@ -214,9 +214,11 @@ def _marked(blocks: Sequence[str]) -> str:
     return marked + _marker(len(blocks) + 1)
 
 
-def _window(question: EditQuestion, limits: EditLimits, lines: int | None = None) -> Window | None:
+def _window(
+    question: EditQuestion, limits: EditLimits, marks: Sequence[str], lines: int | None = None
+) -> Window | None:
     lines = question.text.count("\n") if lines is None else lines
-    return window_at(question, lines, lines, min(_REGION_TOKENS, limits.region_tokens), empty_end=True)
+    return window_at(question, lines, min(_REGION_TOKENS, limits.region_tokens), marks, empty_end=True)
 
 
 def _frame(
@@ -260,16 +262,3 @@ def _block(change: Change) -> str:
 def _related(file: Extra) -> str:
     text = unix(file.text)
     return f"{file.name}\n{text}" + ("" if text.endswith("\n") else "\n")
-
-
-def _prompt(parts: Sequence[str], window: Window, old: str, stops: tuple[str, ...]) -> EditPrompt:
-    return EditPrompt(
-        parts=tuple(parts),
-        region_start=window.start,
-        region_end=window.end,
-        region=window.text,
-        old=old,
-        stops=stops,
-        max_tokens=_MAX_TOKENS,
-        newline=window.newline,
-    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.differences import whole_lines
 from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
@@ -107,7 +108,7 @@ def place(text: str, offset: int, lines_above: int, longest: int) -> int:
 def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
     """The offset in `before` from which the rest has at most about `budget` tokens; a line's start if possible."""
     low = max(0, len(before) - budget * _MAX_TOKEN_CHARACTERS)
-    lines = _lines(before[low:])
+    lines = whole_lines(before[low:])
     left = budget
     start = len(before)
     for line, ids in zip(reversed(lines), reversed(tokenizer.encode_many(lines)), strict=True):
@@ -122,7 +123,7 @@ def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
 
 def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
     """The offset in `after` up to which the text has at most about `budget` tokens; a line's end if possible."""
-    lines = _lines(after[: budget * _MAX_TOKEN_CHARACTERS])
+    lines = whole_lines(after[: budget * _MAX_TOKEN_CHARACTERS])
     left, end = budget, 0
     for line, ids in zip(lines, tokenizer.encode_many(lines), strict=True):
         left -= len(ids)
@@ -132,12 +133,6 @@ def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
     if not end and lines:
         return len(_first_tokens(tokenizer, lines[0], budget))
     return end
-
-
-def _lines(text: str) -> list[str]:
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
 
 
 def _last_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:

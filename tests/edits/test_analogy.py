@@ -5,8 +5,9 @@ import re
 import pytest
 
 from fastcoder_lsp.core import Change
+from fastcoder_lsp.core.differences import whole_lines
 from fastcoder_lsp.edits.analogy import analogous
-from fastcoder_lsp.edits.minimal import apply, lines_of
+from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import EditQuestion
 
 
@@ -14,9 +15,9 @@ def question(
     before: str, after: str, order: tuple[int, ...] = (0, 1), other: bool = False, language: str = "python"
 ) -> EditQuestion:
     """A user who changed lines of `before` one by one, in `order`, as in `after`; the cursor is at the last one."""
-    lines, history = lines_of(before), list[Change]()
+    lines, history = whole_lines(before), list[Change]()
     for at in order:
-        new = lines_of(after)[at]
+        new = whole_lines(after)[at]
         history.append(Change("b.py" if other else "a.py", at, lines[at], new))
         lines[at] = lines[at] if other else new
     offset = sum(map(len, lines[: order[-1] + 1]))
@@ -131,7 +132,7 @@ def test_a_variable_is_renamed_where_it_is_that_variable(
     language: str, text: str, order: tuple[int, ...], renamed: tuple[int, ...]
 ) -> None:
     """From `price` to `amount`: by the user in the first places of the lines in `order`, then in those in `renamed`."""
-    lines = lines_of(text)
+    lines = whole_lines(text)
     marked = "".join(line.replace("price", "\0", 1) if at in order else line for at, line in enumerate(lines))
     asked = question(text, marked.replace("\0", "amount"), order, language=language)
     numbers = iter(range(text.count("price")))

@@ -172,7 +172,7 @@ class StepInput:
         """The tensors that a program of `width` rows reads."""
         cached, noise, top_k, pending, room = self._device[:5].unbind()
         temperature, top_p = self._device[FLOATS:HEAD].view(torch.float64).unbind()
-        rows_4T, stretches = self._device[HEAD : input_size(width)].split([4 * width, 2 * (width + EDGES)])
+        rows_4T, stretches = self._device[HEAD : input_size(width)].tensor_split([4 * width])
         ids_T, positions_T, slots_T, parents_T = rows_4T.view(4, width).unbind()
         return Inputs(
             cached=cached,
