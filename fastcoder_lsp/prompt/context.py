@@ -145,7 +145,7 @@ def _snippet(tokenizer: Tokenizer, template: Template, snippet: ContextSnippet, 
     if template.file:
         return [tokenizer.control[template.file], *tokenizer.encode(f"{snippet.path}\n{text}")]
     mark = comment_mark(language)
-    lines = [f"Path: {snippet.path}", *text.rstrip().split("\n")]
+    lines = f"Path: {snippet.path}\n{text.rstrip()}".split("\n")  # a file's name may hold line feeds
     return tokenizer.encode("".join(f"{mark} {line}".rstrip() + "\n" for line in lines))
 
 

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -13,11 +14,11 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.reasons import CODES, unfit
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Rule
-from fastcoder_lsp.core import Reason
+from fastcoder_lsp.core import Completion, Reason
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule
-from fastcoder_lsp.lsp.requests.reports import _described
+from fastcoder_lsp.lsp.requests.reports import _context, _described
 from fastcoder_lsp.lsp.status import _INTENDED, PAUSE_S, SILENT_S, Outcomes, Reporter, SilenceWatch
 from fastcoder_lsp.lsp.wire import Writer, read_bodies
 from fastcoder_lsp.workspace import rules
@@ -328,6 +329,16 @@ async def test_bad_params_get_a_clear_error() -> None:
             answer = await client.answer(client.ask("fastcoder/why", params))
             assert answer["error"]["code"] == -32602
             assert "textDocument.uri" in answer["error"]["message"]
+
+
+async def test_names_of_files_add_no_lines() -> None:
+    """A repository chooses its files' names."""
+    async with initialized() as client:
+        answer = await client.call("fastcoder/why", {"textDocument": {"uri": "file:///a%0ANow%3A%1B%20b.py"}})
+        assert "No suggestions in a·Now:· b.py: " in answer["text"]
+    completion = Completion("x", 0, 0, context=("a\nNow: b.py:3", "c.py:1"))
+    session: Any = SimpleNamespace(traces={URI: completion})
+    assert _context(session, URI) == ["Code of other files in the prompt: c.py:1, a·Now: b.py:3."]
 
 
 async def test_the_command_shows_it_as_a_message() -> None:

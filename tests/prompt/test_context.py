@@ -83,6 +83,15 @@ def test_prompts_with_the_suffix_first_are_as_published(family: str, files: str,
         assert shown.text == form.format(files=text, above=ABOVE, below=BELOW)
 
 
+def test_a_file_name_with_line_feeds_stays_in_the_comment() -> None:
+    snippets = (ContextSnippet("a\nimport os", "DEBUG = True\n", 0.9),)
+    builder = PromptBuilder(of_family("Seed-Coder"), PromptOptions(context_tokens=200), Given(snippets))
+    builder.build(snapshot(ABOVE, "file://example.py"), len(ABOVE))
+    shown = builder.shown("file://example.py")
+    assert shown is not None
+    assert "# Path: a\n# import os\n# DEBUG = True\n" in shown.text
+
+
 def test_context_keeps_its_budget() -> None:
     few = PromptBuilder(QWEN, PromptOptions(context_tokens=25), Given(SNIPPETS))
     assert "high" in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context

@@ -7,6 +7,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config.resolve import shown as printable
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.trace import as_plain
 from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
@@ -15,6 +16,7 @@ from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.paths import path_of
 
 _MAX_LISTED = 8
+_MAX_NAME = 1000  # characters of a file's name or path, whose control characters are not shown
 _NEOVIMS_UNNAMED = "file://"  # Neovim's URI for a buffer without a name
 _TRIGGER_HINT = (
     "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
@@ -72,7 +74,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 
 def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
     """The first lines: a reason that holds for the whole document, else the last question's outcome; `edits` too."""
-    name = "this document" if uri == _NEOVIMS_UNNAMED else PurePath(path_of(uri) or uri).name
+    name = "this document" if uri == _NEOVIMS_UNNAMED else printable(PurePath(path_of(uri) or uri).name, _MAX_NAME)
     found = question_at_start(session, uri)
     if isinstance(found, Reason):
         return _sentences(f"No suggestions in {name}", found)
@@ -88,7 +90,7 @@ def _context(session: Session, uri: str) -> list[str]:
     latest = session.traces.get(uri)
     if latest is None:
         return []
-    places = ", ".join(reversed(latest.context))
+    places = ", ".join(printable(place, _MAX_NAME) for place in reversed(latest.context))
     return [f"Code of other files in the prompt: {places}." if places else "No code of other files was in the prompt."]
 
 
