@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.cli.main import COMMANDS, parser
+from fastcoder_lsp.lsp.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -72,6 +73,17 @@ def test_commands_can_be_typed_as_printed(name: str, capsys: pytest.CaptureFixtu
 def test_files_that_are_named_exist(name: str) -> None:
     named = re.findall(r"`(?:\./)?((?:scripts|tests|fastcoder_lsp|benchmarks)/[\w./-]+)", PAGES[name])
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+def test_modules_that_the_map_names_exist() -> None:
+    named = re.findall(r"`([\w/]+/(?:\w+\.py)?)`", PAGES["ARCHITECTURE.md"])
+    assert len(named) > 40
+    assert [path for path in named if not any((ROOT / root / path).exists() for root in ("", "fastcoder_lsp"))] == []
+
+
+def test_methods_of_our_own_are_on_the_page_of_the_protocol() -> None:
+    ours = [name for name, _ in METHODS if name.startswith("fastcoder/")]
+    assert [name for name in ours if f"`{name}`" not in PAGES["docs/editors/protocol.md"]] == []
 
 
 def test_the_navigation_of_the_site_has_each_page_once() -> None:
