@@ -170,8 +170,7 @@ class FindOrStart:
         except OSError as error:
             self._notice(
                 f"The shared process cannot write its log {log_path()} ({error.strerror}). Suggestions work "
-                "without it. "
-                "Make it writable for you, or set FASTCODER_CACHE to another folder."
+                "without it. Make it writable for you, or set FASTCODER_CACHE to another folder."
             )
             return Path(os.devnull).open("ab")
 

@@ -35,7 +35,7 @@ from fastcoder_lsp.runtime.costs import (
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice, is_disturbed
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, smaller_model_names
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -137,12 +137,12 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     room = prompt_room(slots.info.context, settings.completion_max_tokens)
     prefill_ms, beside = model.costs.prefill_ms, model.engines.beside(_TIMED) is not None
     within_ms = BESIDE_MS if beside else LATER_MS
-    told = context_tokens(settings.context_enabled, prefill_ms, room, within_ms=within_ms)
+    tokens = context_tokens(settings.context_enabled, prefill_ms, room, within_ms=within_ms)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(
         slots=slots,
         tokenizer=model.tokenizer,
-        prompts=PromptBuilder(model.tokenizer, prompt_options(told, room, prefill_ms), around.context),
+        prompts=PromptBuilder(model.tokenizer, prompt_options(tokens, room, prefill_ms), around.context),
         drafter=drafter,
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=DecodeLimits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
@@ -217,7 +217,7 @@ def _load(
     later = ahead.begun and (not drafts or is_disturbed(*began, settings.threads))
     asked = settings, files.hub_id, engine.info.name, costs, cache, gpu
     news, first_hour = follow_choice(*asked, progress, measure=not later)
-    names = names_of_drafters(*asked)
+    names = smaller_model_names(*asked)
     smaller = SmallerModels(SmallerModelOptions.by(settings, names, cache), tokenizer, progress) if names else None
     if names and not settings.draft_models:
         record.start.notes.append(f"{names[0]} drafts; to switch it off, set `draft.automatic` to false")
@@ -322,9 +322,18 @@ def _drafter(model: Model, name: str, around: WorkspaceView, front: str = "") ->
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
     smaller = no_models if model.smaller is None else partial(model.smaller.of, front)
     pin, skipped = around.pin or nothing, self_model.kept(cache_folder(), model.digest)
-    linear = partial(packed_linear, kernels=kernels_folder())
-    piece, costs, trained = model.tokenizer.piece, model.costs, model.trained
-    return make(name, DrafterParts(pin, piece, costs, kept, trained, smaller, skipped.skipped, linear, skipped.speed))
+    parts = DrafterParts(
+        pin=pin,
+        piece=model.tokenizer.piece,
+        costs=model.costs,
+        kept=kept,
+        trained=model.trained,
+        smaller=smaller,
+        skipped=skipped.skipped,
+        linear=partial(packed_linear, kernels=kernels_folder()),
+        skipped_speed=skipped.speed,
+    )
+    return make(name, parts)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from fastcoder_lsp.model.machine import available_bytes, installed_bytes
 from fastcoder_lsp.tokenizer import Tokenizer
 
 LEAST_KV_MB = 32  # least memory for the KV caches of smaller models, however much their weights need
-_PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
+_WEIGHT_BYTES = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
 """Bytes of a weight by kind of engine; other kinds have two."""
 
 
@@ -46,7 +46,7 @@ class SmallerModelOptions:
         )
 
 
-def names_of_drafters(
+def smaller_model_names(
     settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, gpu_bytes: int
 ) -> tuple[str, ...]:
     """The models in `draft.models`; without any, and with `draft.automatic`, one that is here and pays.
@@ -84,14 +84,14 @@ def names_of_drafters(
 class SmallerModels:
     """The smaller models, loaded at first use; all fronts share their weights. `tokenizer`: the large model's."""
 
-    def __init__(self, lending: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:
-        self._lending, self._tokenizer, self._progress = lending, tokenizer, progress
+    def __init__(self, options: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:
+        self._options, self._tokenizer, self._progress = options, tokenizer, progress
         self._engines: list[Engines] | None = None
         self._slots: dict[str, list[Slots]] = {}
         self._apart: Callable[[Engines], Engines] = _as_they_are
 
     def __len__(self) -> int:
-        return len(self._lending.names)
+        return len(self._options.names)
 
     def of(self, front: str) -> Sequence[Slots]:
         """The models with caches of one front's documents; FastcoderError if one is missing, unfit or too large."""
@@ -124,15 +124,15 @@ class SmallerModels:
         self._engines = None
 
     def _load(self, loaded: list[Engines]) -> None:
-        asked = self._lending
-        found = [models.find(name, asked.cache) for name in asked.names]
+        options = self._options
+        found = [models.find(name, options.cache) for name in options.names]
         for files in found:
             self._require_tokenizer(files)
-        weights_mb = sum(_weight_bytes(files, asked.kind) for files in found) / 1e6
-        if weights_mb + LEAST_KV_MB * len(found) > asked.memory_mb:
+        weights_mb = sum(_weight_bytes(files, options.kind) for files in found) / 1e6
+        if weights_mb + LEAST_KV_MB * len(found) > options.memory_mb:
             raise ResourceError(
                 f"the models in draft.models need {weights_mb + LEAST_KV_MB * len(found):.0f} MB; the limit is "
-                f"{asked.memory_mb} MB",
+                f"{options.memory_mb} MB",
                 "Raise draft.memory_mb, or name smaller ones in draft.models.",
             )
         for files in found:
@@ -140,19 +140,19 @@ class SmallerModels:
             one = engines.load_engines(
                 files,
                 engines.EngineOptions(
-                    kind=cast("engines.Kind", asked.kind),  # the table of settings allows no other
-                    context=asked.context,
-                    threads=asked.threads,
-                    kv_mb=max(int((asked.memory_mb - weights_mb) / len(found)), LEAST_KV_MB),
+                    kind=cast("engines.Kind", options.kind),  # the table of settings allows no other
+                    context=options.context,
+                    threads=options.threads,
+                    kv_mb=max(int((options.memory_mb - weights_mb) / len(found)), LEAST_KV_MB),
                 ),
-                cache=asked.cache,
+                cache=options.cache,
                 progress=self._progress,
                 kernels=kernels_folder(),
             )
             loaded.append(self._apart(one))
 
     def _require_tokenizer(self, files: ModelFiles) -> None:
-        own, other = self._tokenizer, Tokenizer.load(files.folder, self._lending.cache / "tokenizers")
+        own, other = self._tokenizer, Tokenizer.load(files.folder, self._options.cache / "tokenizers")
         same = own.identity == other.identity or (
             own.control == other.control
             and own.vocabulary == other.vocabulary
@@ -173,4 +173,4 @@ def _weight_bytes(files: ModelFiles, kind: str) -> float:
     shape = fast_shape(read_config(files.folder))
     if shape is None:
         return float(sum(path.stat().st_size for path in files.folder.glob("*.safetensors")))
-    return shape.weight_count * _PRECISE.get(kind, 2.0)
+    return shape.weight_count * _WEIGHT_BYTES.get(kind, 2.0)

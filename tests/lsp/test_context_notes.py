@@ -17,7 +17,7 @@ from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
 from fastcoder_lsp.lsp.capabilities import read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.lsp.requests.ask import question_at_start
+from fastcoder_lsp.lsp.requests.ask import request_at_start
 from fastcoder_lsp.lsp.requests.context import (
     LAST_LINE,
     MAX_DEFINITIONS,
@@ -68,7 +68,7 @@ class Editor:
         diagnostics(self.session, {"textDocument": document, "diagnostics": list(given)})
 
     def asks(self) -> Snapshot:
-        request = question_at_start(self.session, self.uri)
+        request = request_at_start(self.session, self.uri)
         assert isinstance(request, CompletionRequest)
         return request.snapshot
 

@@ -18,7 +18,7 @@ from fastcoder_lsp.model.catalogue import FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.runtime import smaller_models
 from fastcoder_lsp.runtime.load import load_model
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, smaller_model_names
 from fastcoder_lsp.runtime.start_record import read_start
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.test_exactness import request
@@ -122,7 +122,7 @@ def test_a_smaller_model_drafts_by_itself_where_it_pays_and_fits(
     def names(installed: int = 64, step_ms: float = 100.0, model: str = large, **more: object) -> tuple[str, ...]:
         monkeypatch.setattr(smaller_models, "installed_bytes", lambda: installed << 30)
         settings = replace(Settings(), **more)  # type: ignore[arg-type]
-        return names_of_drafters(settings, model, "cpu-int8", StepCosts((1,), (step_ms,), 1.0), tmp_path, 0)
+        return smaller_model_names(settings, model, "cpu-int8", StepCosts((1,), (step_ms,), 1.0), tmp_path, 0)
 
     assert names() == (small,)
     assert names(step_ms=10.0) == (), "its drafts take longer than what they save"

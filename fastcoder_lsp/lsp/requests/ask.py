@@ -1,4 +1,4 @@
-"""Questions for the service from places in open documents, and the edits of its answers."""
+"""Requests to the service at places in open documents, and the edits of its answers."""
 
 import logging
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class InlineSuggestion:
     accept: types.Command
 
 
-def question(
+def request_at(
     session: Session,
     uri: str,
     position: types.Position,
@@ -61,8 +61,8 @@ def question(
     invoked: bool,
     selected: types.SelectedCompletionInfo | None = None,
 ) -> CompletionRequest | None:
-    """The question at a place; None if nothing may be suggested there, for a reason that is recorded."""
-    request, document = question_at_start(session, uri), session.documents.get(uri)
+    """The request at a place; None if nothing may be suggested there, for a reason that is recorded."""
+    request, document = request_at_start(session, uri), session.documents.get(uri)
     if document is None or isinstance(request, Reason):
         if document is not None and isinstance(request, Reason):
             session.outcomes.empty(uri, position_of(position), request)
@@ -80,7 +80,7 @@ def question(
 
 def prefetch(session: Session, uri: str, offset: int) -> None:
     """Prefetch the next suggestion after one was accepted up to `offset`."""
-    request = question_at_start(session, uri)
+    request = request_at_start(session, uri)
     if not isinstance(request, Reason):
         request = replace(request, offset=offset)
         session.service.accepted(request, policy(session, request))
@@ -124,7 +124,7 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
 
 
 def record_empty(session: Session, request: CompletionRequest, reason: Reason) -> None:
-    """Record that a question was answered empty."""
+    """Record that a request was answered empty."""
     snapshot = request.snapshot
     session.outcomes.empty(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding), reason)
 
@@ -140,8 +140,8 @@ def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
     )
 
 
-def question_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
-    """The question at the start of a document, or why nothing may be suggested in it."""
+def request_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
+    """The request at the start of a document, or why nothing may be suggested in it."""
     document = session.documents.get(uri)
     snapshot = session.documents.snapshot(uri)
     if document is None or snapshot is None:

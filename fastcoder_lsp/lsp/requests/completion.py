@@ -14,7 +14,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.reasons import menu_waited
-from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, question, record_empty, suggestions
+from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, record_empty, request_at, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import waited_ms
 from fastcoder_lsp.workspace.document import index_to_units
@@ -25,12 +25,12 @@ _LABEL_LENGTH = 80
 
 
 async def completion(session: Session, params: types.CompletionParams) -> types.CompletionList:
-    """The question is sent before the next message is read; the answer is awaited meanwhile."""
+    """The request is sent before the next message is read; the answer is awaited meanwhile."""
     settings = session.settings(session.folder_of(params.text_document.uri))
     if not offers_popup(session.client, popup=settings.popup_enabled):
         return _menu([])
     kind = params.context.trigger_kind if params.context else types.CompletionTriggerKind.Invoked
-    request = question(
+    request = request_at(
         session,
         params.text_document.uri,
         params.position,

@@ -43,7 +43,7 @@ from fastcoder_lsp.edits.analogy import analogous
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.lsp.capabilities import at
-from fastcoder_lsp.lsp.requests.ask import question_at_start, range_of
+from fastcoder_lsp.lsp.requests.ask import range_of, request_at_start
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Position, position_at
 from fastcoder_lsp.workspace.secret_lines import in_secret
@@ -123,7 +123,7 @@ def accepted(session: Session, arguments: Sequence[object]) -> None:
 def _question(
     session: Session, snapshot: Snapshot | None, uri: str, version: object, position: Position, *, invoked: bool
 ) -> EditQuestion | Reason:
-    allowed, document = question_at_start(session, uri), session.documents.get(uri)
+    allowed, document = request_at_start(session, uri), session.documents.get(uri)
     if isinstance(allowed, Reason):
         return allowed
     if snapshot is None or document is None or (version is not None and version != document.version):

@@ -7,15 +7,16 @@ from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
-from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, record_empty, suggestions
+from fastcoder_lsp.lsp.requests.ask import log_spans, policy, record_empty, request_at, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import waited_ms
 
+METHOD: Final = "textDocument/inlineCompletion"
 ANSWERED_METHOD: Final = "fastcoder/answered"
 
 
 def notify_answered(session: Session, snapshot: Snapshot, completion: Completion) -> None:
-    """Notify the client before the answer itself; `version` is the document's at the question."""
+    """Notify the client before the answer itself; `version` is the document's at the request."""
     if not session.client.reports_answers:
         return
     session.endpoint.notify(
@@ -35,12 +36,9 @@ def notify_answered(session: Session, snapshot: Snapshot, completion: Completion
     )
 
 
-METHOD = "textDocument/inlineCompletion"
-
-
 async def inline_completion(session: Session, params: types.InlineCompletionParams) -> types.InlineCompletionList:
-    """The question is sent before the next message is read; the answer is awaited meanwhile."""
-    request = question(
+    """The request is sent before the next message is read; the answer is awaited meanwhile."""
+    request = request_at(
         session,
         params.text_document.uri,
         params.position,

@@ -11,7 +11,7 @@ from fastcoder_lsp.config.resolve import shown as printable
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.trace import as_plain
 from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
-from fastcoder_lsp.lsp.requests.ask import question_at_start
+from fastcoder_lsp.lsp.requests.ask import request_at_start
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.paths import path_of
 
@@ -75,7 +75,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
     """The first lines: a reason that holds for the whole document, else the last question's outcome; `edits` too."""
     name = "this document" if uri == _NEOVIMS_UNNAMED else printable(PurePath(path_of(uri) or uri).name, _MAX_NAME)
-    found = question_at_start(session, uri)
+    found = request_at_start(session, uri)
     if isinstance(found, Reason):
         return _sentences(f"No suggestions in {name}", found)
     silences, shown = session.outcomes.reasons.silences(uri), session.outcomes.reasons.last_shown(uri)
