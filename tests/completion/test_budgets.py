@@ -250,13 +250,3 @@ def test_what_is_said_to_fit_fits(ms: float, at_most: int, took: list[float]) ->
     assert rows == at_most or pace.step_ms(rows + 1) > ms
     tokens = pace.stretch_within(ms, at_most)
     assert not tokens or pace.prefill_ms(tokens) <= ms
-
-
-def test_a_busy_machine_is_reckoned_with() -> None:
-    pace = LatencyEstimator(COSTS, lambda: 0.0)
-    for _ in range(20):
-        pace.stepped(1, 2 * COSTS.step_ms(1))
-    assert pace.step_ms(1) > 1.8 * COSTS.step_ms(1)
-    for _ in range(40):
-        pace.stepped(1, COSTS.step_ms(1))
-    assert pace.step_ms(1) < 1.1 * COSTS.step_ms(1)

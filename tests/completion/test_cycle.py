@@ -6,13 +6,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import fastcoder_lsp.completion
-import fastcoder_lsp.scheduling
 from fastcoder_lsp.host.control import find_hosts, stop_host
 from tests.lsp.raw_client import RawClient, running
 
-FRONT, MODEL = (Path(str(one.__file__)).parent for one in (fastcoder_lsp.completion, fastcoder_lsp.scheduling))
-FILES = [*FRONT.glob("*.py"), *MODEL.glob("*.py")]
 URI = "file:///a.py"
 SERVE = (sys.executable, "-P", "-m", "tests.completion.traced_process", "serve", "--folder")
 
@@ -64,16 +60,3 @@ async def test_a_keystroke_passes_through_few_functions() -> None:
 async def asked(client: RawClient, version: int) -> str:
     items = await client.inline(URI, 0, 3 + version, triggerKind=2)
     return str(items[0]["insertText"]) if items else ""
-
-
-def test_no_module_is_long_and_there_are_few() -> None:
-    for folder in (FRONT, MODEL):
-        lengths = {path.stem: path.read_text().count("\n") for path in folder.glob("*.py")}
-        assert len(lengths) <= 12  # ten of the cycle, and the answers to edit models' prompts and questions
-        assert not {name: length for name, length in lengths.items() if length > 400}
-
-
-def test_one_module_takes_a_lock() -> None:
-    taking = {path.stem for path in FILES if any(lock in path.read_text() for lock in ("self.lock:", "service.lock"))}
-    assert taking == {"service"}
-    assert not [path.stem for path in FILES if "Condition(" in path.read_text() or "acquire(" in path.read_text()]

@@ -218,22 +218,8 @@ def _why(answer: Completion) -> tuple[str, bool]:
     return answer.reason.code, bool(answer.reason.text)
 
 
-class TestEveryEmptyAnswerHasItsReason:
-    """One of the known codes, in words that hold what is known of it."""
-
-    def test_switched_off(self) -> None:
-        simulation = Simulation(MODEL, Policy())
-        open_then = simulation.ask(START)
-        simulation.service.set_enabled(False)
-        assert _why(open_then.result(0)) == ("off", True)
-        assert _why(simulation.ask(START).result(0)) == ("off", True)
-
-    def test_overtaken(self) -> None:
-        simulation = Simulation(MODEL, Policy())
-        simulation.answer("x = 1\n")
-        first = simulation.ask(START)
-        simulation.ask(START + "x")
-        assert _why(first.result(0)) == ("superseded", True)
+class TestAnEmptyAnswerHasItsReason:
+    """One of the known codes, in words that hold what is known of it; `tests/lsp/test_reasons.py` has the others."""
 
     def test_overtaken_while_the_model_is_loaded(self) -> None:
         simulation = Simulation(MODEL, Policy(), load_ms=1000)
@@ -260,22 +246,6 @@ class TestEveryEmptyAnswerHasItsReason:
         assert _why(Simulation(script("", START), Policy()).answer(START)) == ("end", True)
         assert _why(Simulation(script("\n\n", START), Policy()).answer(START)) == ("end", True)
         assert _why(Simulation(script(")\n", START), Policy()).answer(START)) == ("nothing", True)
-
-    @pytest.mark.parametrize(
-        ("before", "after", "code"), [("x = b", "foo\n", "in-word"), ("password = '", "\n", "secret")]
-    )
-    def test_a_rule(self, before: str, after: str, code: str) -> None:
-        simulation = Simulation(MODEL, Policy(in_words=False, in_secrets=False), after=after)
-        assert _why(simulation.answer(before)) == (code, True)
-
-    def test_rejected(self) -> None:
-        def stubborn(text: str) -> str:
-            return {"g": "o", "o": "(", "(": ")", ")": "\n"}.get(text[-1], "g")
-
-        simulation = Simulation(stubborn, Policy(rejections=2))
-        for typed in ("", "z"):
-            assert simulation.answer(f"x = {typed}").text
-        assert _why(simulation.answer("x = zz")) == ("rejected", True)
 
 
 def test_a_status_says_what_an_exception_says_in_one_line() -> None:
@@ -340,16 +310,6 @@ def test_who_asks_again_from_an_answer_is_answered_too() -> None:
     assert outer.done()
     assert all(future.done() for future in inner)
     assert len(inner) == 1
-
-
-def test_a_listener_that_raises_anything_stops_nothing() -> None:
-    simulation = Simulation(MODEL, Policy())
-
-    def fail(_: object) -> None:
-        raise PanicError("a listener")
-
-    simulation.service._on_status = simulation.service._on_late = fail
-    assert simulation.answer(START).text
 
 
 def test_a_document_that_cannot_be_forgotten_costs_no_other_its_answer() -> None:

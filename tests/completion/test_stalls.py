@@ -219,11 +219,6 @@ def test_a_request_that_is_stopped_itself_gets_its_text_late() -> None:
     assert hardship.simulation.late
 
 
-def test_costs_of_a_stall_are_found_wrong_by_the_first_question() -> None:
-    hardship = Hardship(Policy(260, 900, 1), IN_A_STALL)
-    assert [bool(hardship.answer()) for _ in range(3)] == [True, True, True]
-
-
 def test_costs_of_a_stall_are_found_wrong_by_the_background() -> None:
     simulation = Hardship(Policy(260, 900, 1500), IN_A_STALL).simulation
     simulation.service.preload()

@@ -1,5 +1,7 @@
 """Code of other files, prepared beside: no key pays for it, it comes to be shown, and what does not hold never is."""
 
+from typing import Any
+
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
@@ -44,16 +46,10 @@ def test_a_first_text_comes_as_soon_as_without() -> None:
     assert (on.shown(), quick.shown()) == ([], SHOWN)
 
 
-@pytest.mark.parametrize("policy", [Policy(automatic_ms=260, invoked_ms=900, background_ms=1500), Policy()])
-def test_who_waits_gets_the_whole_prompt_at_once(policy: Policy) -> None:
-    one = Typist(policy=policy)
-    one.answer(invoked=policy != Policy())
-    assert one.shown() == SHOWN
-
-
-def test_who_has_only_opened_a_document_gets_the_whole_prompt_at_once() -> None:
-    one = Typist(edited=False)
-    one.answer()
+@pytest.mark.parametrize(("more", "invoked"), [({}, True), ({"policy": Policy()}, False), ({"edited": False}, False)])
+def test_who_waits_or_has_only_opened_a_document_gets_the_whole_prompt(more: dict[str, Any], invoked: bool) -> None:
+    one = Typist(**more)
+    one.answer(invoked=invoked)
     assert one.shown() == SHOWN
 
 
@@ -172,16 +168,6 @@ def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None
             Snapshot(one.uri, "/main.py", "python", 1, one.before + one.after), len(one.before)
         )
         assert whole.tokens == len(fresh.tokens) > 1.5 * one.costs[-1]
-
-
-def test_typing_in_bursts_makes_progress_between_them() -> None:
-    one = Typist(given=Given(LONG), budget=600)
-    held = []
-    for _ in range(6):
-        one.type("    value = q\n", 200.0)
-        held.append(one.prepared() or 10_000)
-    assert held == sorted(held)
-    assert one.shown() == ["lib/long.py"]
 
 
 def test_a_question_waits_for_one_piece_at_most() -> None:
@@ -323,15 +309,6 @@ def test_what_is_done_beside_is_bounded() -> None:
     for _ in range(12):
         one.type("\n", KEY_MS)
     assert one.shown() == ["lib/long.py"]
-
-
-def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
-    one = Typist()
-    one.type("    value")
-    assert "high" not in one.prompt().text
-    one.type("\n")
-    one.rest(3000)
-    assert "high" in one.prompt().text
 
 
 @pytest.mark.parametrize("pause_ms", [500, 4000])

@@ -142,13 +142,3 @@ def test_in_a_pause_it_has_its_turn_once_something_is_shown(monkeypatch: pytest.
     one.rest(9000)
     assert texts[-1].finish == "length", "all of it is said"
     assert one.shown()
-
-
-def test_where_a_limit_is_set_it_holds_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    talkative(monkeypatch, LINES[:1], 12.0, 24)
-    one = Typist(policy=Policy(automatic_ms=260, invoked_ms=900, background_ms=2000))
-    one.type("    value\n")
-    asked = one.clock.ms
-    one.rest(60_000)
-    assert max(max(slot.pieces) for slot in one.caches.engines.values()) - asked <= 2000 + 12 * 61
-    assert (one.shown(), one.prepared()) == ([], 0)

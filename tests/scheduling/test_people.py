@@ -1,4 +1,7 @@
-"""Several people at one model, as a state machine and in threads: each request is answered once, by their own text."""
+"""People at one model, as a state machine and in threads: each request is answered once, by their own text.
+
+Who is alone is answered in time as well.
+"""
 
 import hashlib
 import random
@@ -19,6 +22,8 @@ from tests.examples import examples
 from tests.scheduling.shared import Front, Shared
 
 MOST = 4
+HASTE_MS = 61.0
+"""A piece of work that was begun for another question takes no longer."""
 URIS = ("file:///a.py", "file:///b.py", "file:///c.py")
 POLICIES = {
     "hurried": Policy(automatic_ms=260, invoked_ms=900, background_ms=1500),
@@ -59,14 +64,18 @@ class People(RuleBasedStateMachine):
         self.all: list[Front] = []
         self.texts: dict[str, str] = {}
         self.off: set[str] = set()
+        self.alone = False
+        self.limit_ms = 0.0  # of the last request of who is alone
 
-    @initialize(most=st.sampled_from([1, 2, 100]), load_ms=st.sampled_from([0.0, 3000.0]))
-    def begin(self, most: int, load_ms: float) -> None:
-        self.shared = Shared(letter, most=most, load_ms=load_ms)
+    @initialize(most=st.sampled_from([1, 2, 100]), load_ms=st.sampled_from([0.0, 3000.0]), alone=st.booleans())
+    def begin(self, most: int, load_ms: float, alone: bool) -> None:
+        self.alone = alone
+        self.shared = Shared(letter, most=most, load_ms=0.0 if alone else load_ms)
         self.join("hurried")
-        self.join("patient")
+        if not alone:
+            self.join("patient")
 
-    @precondition(lambda self: len(self.there) < MOST)
+    @precondition(lambda self: not self.alone and len(self.there) < MOST)
     @rule(policy=st.sampled_from(sorted(POLICIES)))
     def join(self, policy: str) -> None:
         front = self.shared.open(POLICIES[policy])
@@ -78,6 +87,7 @@ class People(RuleBasedStateMachine):
     @rule(who=ANYBODY, uri=st.sampled_from(URIS), invoked=st.booleans())
     def ask(self, who: int, uri: str, invoked: bool) -> None:
         front = self.one(who)
+        self.limit_ms = front.policy.invoked_ms if invoked else front.policy.automatic_ms
         front.ask(self.texts[front.name], uri, invoked=invoked)
 
     @precondition(lambda self: self.there)
@@ -88,8 +98,15 @@ class People(RuleBasedStateMachine):
         for key in keys:
             self.cancel(who)
             self.texts[front.name] += whole(self.texts[front.name])[:1] if key == "along" else key
-            front.ask(self.texts[front.name], URIS[0])
+            self.ask(who, URIS[0], False)
             self.work(pieces)
+            self.everybodys_answers_are_their_own()
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY)
+    def delete(self, who: int) -> None:
+        front = self.one(who)
+        self.texts[front.name] = self.texts[front.name][: max(len(start(front)), len(self.texts[front.name]) - 1)]
 
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY)
@@ -119,14 +136,14 @@ class People(RuleBasedStateMachine):
     def forget(self, who: int, uri: str) -> None:
         self.one(who).service.document_closed(uri)
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: not self.alone)
     @rule(who=ANYBODY)
     def switch(self, who: int) -> None:
         front = self.one(who)
         self.off ^= {front.name}
         front.service.set_enabled(front.name not in self.off)
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: not self.alone)
     @rule(who=ANYBODY)
     def load_anew(self, who: int) -> None:
         self.one(who).service.reload()
@@ -152,6 +169,11 @@ class People(RuleBasedStateMachine):
         for front in self.there:
             for before, _, future in front.asked[-2:]:
                 self.check(front, before, future)
+
+    @invariant()
+    def who_is_alone_is_answered_in_time(self) -> None:
+        for _, asked_ms, future in self.there[0].asked[-1:] if self.alone else ():
+            assert future.done() or self.shared.clock.ms <= asked_ms + self.limit_ms + HASTE_MS
 
     def check(self, front: Front, before: str, future: "Future[Completion]") -> None:
         if not future.done() or future.cancelled():
