@@ -4,12 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.runtime.context_folder import STORE, USE, defined, finder, found_at, main, shown
@@ -151,13 +148,6 @@ def test_a_limit_that_changes_holds_for_what_was_read(root: Path) -> None:
     assert found_at(context, main(root), len(USE))
     now[0] = ReadableFolder(root, rules[1])
     assert not found_at(context, main(root), len(USE))
-
-
-@given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
-def test_first_difference(same: str, left: str, right: str) -> None:
-    at = first_difference(same + left, same + right)
-    assert (same + left)[:at] == (same + right)[:at]
-    assert at == min(len(same + left), len(same + right)) or (same + left)[at] != (same + right)[at]
 
 
 def test_definitions_that_a_client_tells_of_are_read_here(root: Path) -> None:

@@ -2,77 +2,41 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import (
-    GREEDY,
-    DraftTree,
-    EngineInfo,
-    Prefilled,
-    Sampler,
-    ShouldStop,
-    StepCosts,
-    Tokens,
-    Verified,
-)
+from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.costs import LEAST_MS, PROBES, WIDTHS, believable, measure, smoothed, step_costs
 from fastcoder_lsp.runtime.parts import cpu_nodes
+from tests.fake_engine import FakeEngine
 
 CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}
 
 
-class Clocked:
-    """An engine whose steps take a made-up time on a made-up clock."""
+class Clocked(FakeEngine):
+    """An engine whose passes take a made-up time on a made-up clock."""
 
     def __init__(
         self, max_nodes: int = 8, device: str = "cpu (toy)", stalls: Mapping[int, float] = MappingProxyType({})
     ) -> None:
-        self.info = EngineInfo("cpu-toy", "toy", "nowhere", device, vocabulary=100, context=512, max_nodes=max_nodes)
+        super().__init__(vocabulary=100, context=512, chunk=512)
+        self.info = replace(self.info, device=device, max_nodes=max_nodes)
         self.now = 0.0
-        self.steps = 0
         self._stalls, self._passes = stalls, 0
-        self._cached: tuple[int, ...] = ()
 
     def clock(self) -> float:
         return self.now
 
-    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        fresh = max(len(tokens) - len(self._cached), 0)
-        self.now += fresh * 1e-3 + (self._stalled() if fresh else 0.0)
-        self._cached = tuple(tokens)
-        return Prefilled(len(tokens) - fresh, fresh, done=True)
-
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
-        tree.check()
-        assert len(tree) <= self.info.max_nodes
-        # The first pass over a width is slower, as on a machine that others use.
-        self.now += (CURVE.get(len(tree), 100.0) + (50.0 if self.steps < 4 else 0.0)) / 1e3 + self._stalled()
-        self.steps += 1
-        self._cached += tree.tokens[:1]
-        return Verified((), (3,))
-
-    def _stalled(self) -> float:
+    def works(self, rows: int, *, prefill: bool) -> None:
+        # The first steps are slower, as on a machine that others use.
+        ms = rows if prefill else CURVE.get(rows, 100.0) + (50.0 if self.steps <= 4 else 0.0)
+        self.now += ms / 1e3 + self._stalls.get(self._passes, 0.0)
         self._passes += 1
-        return self._stalls.get(self._passes - 1, 0.0)
-
-    def cached(self) -> tuple[int, ...]:
-        return self._cached
-
-    def close(self) -> None:
-        self._cached = ()
 
 
 def test_the_least_time_of_each_width_counts_and_the_curve_never_falls() -> None:

@@ -1,64 +1,40 @@
 """A front's KV caches, and hidden states that are kept before it is ready."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from fastcoder_lsp.core import Engine, EngineInfo, StepCosts
+from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.documents import MAX_CLOSED, Slots
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.runtime import load
 from fastcoder_lsp.runtime.parts import Model
+from tests.completion.simulated import Clock
 from tests.completion.toys import Letters
 from tests.draft import own_weights
 from tests.engine.static_parts import MeanDevice, tiny_recipe
+from tests.scheduling.shared import Caches
 
 
-@dataclass
-class Named:
-    """`core.Engines` that keeps what it is asked for; a slot is its name when it was made."""
-
-    info: EngineInfo = field(default_factory=lambda: EngineInfo("toy", "toy", "here", "none", 256, 100, 8))
-    held: dict[str, object] = field(default_factory=dict)
-
-    def slot(self, name: str) -> Engine:
-        return self.held.setdefault(name, object())  # type: ignore[return-value]
-
-    def beside(self, name: str) -> Engine | None:
-        """None of it is held."""
-
-    def exchange(self, name: str) -> None:
-        """There is nothing to exchange."""
-
-    def swap(self, name: str) -> None:
-        """There is nothing to swap."""
-
-    def forget(self, name: str) -> None:
-        del self.held[name]
-
-    def rename(self, old: str, new: str) -> None:
-        self.held[new] = self.held.pop(old)
-
-    def close(self) -> None:
-        self.held.clear()
+def caches() -> Caches:
+    return Caches(Clock(), lambda _: "", 100)
 
 
 def test_two_fronts_have_a_document_of_one_name_each_for_itself() -> None:
-    engines = Named()
+    engines = caches()
     one, two = Slots(engines, "one"), Slots(engines, "two")
     assert one.of("a.py") is one.of("a.py")
     assert one.of("a.py") is not two.of("a.py")
     one.close()
-    assert len(engines.held) == 1
-    assert two.of("a.py") in engines.held.values()
+    assert len(engines.engines) == 1
+    assert two.of("a.py") in engines.engines.values()
 
 
 def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
-    engines = Named()
+    engines = caches()
     slots = Slots(engines)
     kept_open = slots.of("open.py")
     first, second = slots.of("0.py"), slots.of("1.py")
@@ -68,17 +44,17 @@ def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
     for number in range(2, MAX_CLOSED + 2):
         slots.of(f"{number}.py")
         slots.forget(f"{number}.py")
-    assert second not in engines.held.values()
+    assert second not in engines.engines.values()
     assert {slots.of("0.py"), slots.of("open.py")} == {first, kept_open}
-    assert len(engines.held) == MAX_CLOSED + 2
+    assert len(engines.engines) == MAX_CLOSED + 2
     assert slots.forget("never opened.py") == ("never opened.py",)
     assert slots.forget("open.py") == ("2.py",), "its prompt goes with it"
     slots.close()
-    assert not engines.held
+    assert not engines.engines
 
 
 def test_a_renamed_document_takes_its_cache_along() -> None:
-    engines = Named()
+    engines = caches()
     slots = Slots(engines)
     first = slots.of("a.py")
     slots.of("b.py")
@@ -94,7 +70,7 @@ def test_a_renamed_document_takes_its_cache_along() -> None:
     slots.rename("c.py", "c.py")
     assert slots.of("c.py") is first
     slots.close()
-    assert not engines.held
+    assert not engines.engines
 
 
 @pytest.mark.parametrize(("method", "kept"), [("medusa", (2,)), (None, ())])

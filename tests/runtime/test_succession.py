@@ -147,6 +147,9 @@ def test_a_smaller_model_answers_while_the_wanted_one_comes(cache: Path, server:
     assert {one.what for one in heard.told if one.following} > {"preparing"}
     assert (host.facts().model, host.facts().succession) == (LARGE, "")
     assert ask(host, heard) == "many"
+    assert succession.plan_for(SETTINGS, cache) is None, "a second start loads the wanted one at once"
+    server.reload()
+    assert ask(host, heard) == "many"
 
 
 def test_the_smaller_one_comes_back_where_a_gpu_cannot_run_the_wanted_one(
@@ -201,14 +204,6 @@ def test_a_drafter_of_the_wanted_models_own_waits_for_it(cache: Path) -> None:
             assert ask(host, heard) == "few"
     finally:
         server.close(30)
-
-
-def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelServer) -> None:
-    host, heard = answered_by_small(cache, server)
-    heard.wait(lambda: host.facts().model == LARGE)
-    assert succession.plan_for(SETTINGS, cache) is None
-    server.reload()
-    assert ask(host, heard) == "many"
 
 
 FULL_DISK = """
@@ -286,8 +281,6 @@ def test_nothing_follows_once_the_smaller_one_is_switched_off(cache: Path, serve
         host.send(Enable(True))
         assert ask(host, heard) == "few"
         heard.wait(lambda: host.facts().succession)
-    put(cache, LARGE, "many\n")
-    heard.wait(lambda: host.facts().model == LARGE)
 
 
 def test_settings_that_change_while_the_smaller_one_is_loaded_count(cache: Path) -> None:
