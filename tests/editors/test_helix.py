@@ -123,16 +123,6 @@ async def test_menu_entry_is_accepted(helix: Helix, typed: str) -> None:
     assert (await helix.client.text(helix.uri))["text"] == helix.text
 
 
-async def test_switching_off_by_a_workspace_command(helix: Helix) -> None:
-    start = helix.text.index('largest first."""\n') + len('largest first."""\n')
-    end = helix.insert(start, "    return sort")
-    await complete_until_suggested(helix, end)
-    switched = await helix.client.call("workspace/executeCommand", {"command": "fastcoder.toggle"})
-    assert switched == {"enabled": False}
-    await helix.client.until(lambda: helix.client.statuses()[-1] == "off")
-    assert (await helix.complete(end))["items"] == []
-
-
 def test_fastcoder_stands_beside_other_servers() -> None:
     file = tomllib.loads((ROOT / "editors/helix/languages.toml").read_text())
     for language in file["language"]:

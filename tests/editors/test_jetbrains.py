@@ -11,7 +11,6 @@ from typing import Any
 
 from fastcoder_lsp.cli.main import parser
 from fastcoder_lsp.config import SettingsLayer, resolve
-from tests.editors.conftest import Server
 from tests.lsp.raw_client import running
 
 CAPABILITIES = {
@@ -53,28 +52,25 @@ def test_the_settings_are_ones_that_the_server_takes() -> None:
     assert not problems
 
 
-async def test_its_ghost_text(server: Server, workspace: Path) -> None:
-    file = workspace / "expenses/reports.py"
-    text, uri = file.read_text(), file.as_uri()
-    line = next(i for i, content in enumerate(text.split("\n")) if "largest first" in content) + 1
-    at = len(TYPED.encode("utf-16-le")) // 2
-    async with running(command=(str(server.program), "serve")) as client:
+async def test_its_ghost_text(tmp_path: Path) -> None:
+    uri, at = (tmp_path / "reports.py").as_uri(), len(TYPED.encode("utf-16-le")) // 2
+    async with running() as client:
         told = await client.initialize(
-            rootUri=workspace.as_uri(),
+            rootUri=tmp_path.as_uri(),
             clientInfo={"name": "IntelliJ IDEA", "version": "2026.1"},
             capabilities=CAPABILITIES,
             initializationOptions=read("initializationOptions.json"),
         )
         assert told["capabilities"]["inlineCompletionProvider"] is not None
         assert "completionProvider" not in told["capabilities"]
-        client.open(uri, text, version=0)
-        start = {"line": line, "character": 0}
+        client.open(uri, "def longest(expenses):\n\n", version=0)
+        start = {"line": 1, "character": 0}
         client.change(uri, 1, [{"range": {"start": start, "end": start}, "text": TYPED[:-1]}])
-        older = client.ask_inline(uri, line, at - 1)
-        end = {"line": line, "character": at - 1}
+        older = client.ask_inline(uri, 1, at - 1)
+        end = {"line": 1, "character": at - 1}
         client.change(uri, 2, [{"range": {"start": end, "end": end}, "text": TYPED[-1]}])
         client.notify("$/cancelRequest", {"id": older})
-        (item,) = await client.inline(uri, line, at)
+        (item,) = await client.inline(uri, 1, at)
         await client.answer(older)
         first, last = (item["range"][side]["character"] for side in ("start", "end"))
         assert first <= at <= last, "it takes the letters before the cursor off the text"

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import sqlite3
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -15,7 +14,7 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.report import page, summed
 from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
 from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore, today
-from tests.lsp.raw_client import running
+from tests.lsp.raw_client import initialized
 
 URI = "file:///project/a.py"
 TODAY = date(2026, 3, 4)
@@ -33,9 +32,9 @@ def counts(store: UsageStore) -> dict[str, int]:
     return found
 
 
-async def test_a_session_counts_what_is_shown_and_accepted(tmp_path: Path) -> None:
-    async with running(environment=os.environ | {"FASTCODER_USAGE": str(tmp_path)}) as client:
-        await client.initialize()
+async def test_a_session_counts_what_is_shown_and_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTCODER_USAGE", str(tmp_path))
+    async with initialized() as client:
         client.open(URI, "x = ")
         (suggestion,) = await client.inline(URI, 0, 4, triggerKind=1)
         text = suggestion["insertText"]
@@ -52,9 +51,9 @@ async def test_a_session_counts_what_is_shown_and_accepted(tmp_path: Path) -> No
     assert (tmp_path / FILE).stat().st_mode & 0o77 == 0
 
 
-async def test_nothing_is_counted_where_the_settings_say_so(tmp_path: Path) -> None:
-    async with running(environment=os.environ | {"FASTCODER_USAGE": str(tmp_path)}) as client:
-        await client.initialize(initializationOptions={"usage": {"enabled": False}})
+async def test_nothing_is_counted_where_the_settings_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTCODER_USAGE", str(tmp_path))
+    async with initialized(initializationOptions={"usage": {"enabled": False}}) as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4, triggerKind=1)
         await client.leave()
