@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.workspace.document import Encoding, Position
-from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
+from tests.lsp.raw_client import Json, RawClient, initialized, running
 from tests.workspace.test_documents import NaiveClient, width
 
 CHARACTERS = "a b \n \r \r\n \f \v \x1c \x85 \u2028 \u2029 é 中 😀 👩‍👩‍👧 e\u0301 <|fim_prefix|> <|endoftext|> \t \0"
@@ -208,44 +208,6 @@ async def goes_on(client: RawClient, uri: str) -> None:
     assert await client.leave() == 0
     assert b"Traceback" not in client.stderr
     assert b"internal" not in client.stderr.lower()
-
-
-@pytest.mark.parametrize("told", [True, False], ids=["told", "closed and opened, as by editors that tell of none"])
-async def test_a_rename_while_a_question_is_open(told: bool, brake: Brake) -> None:
-    async with initialized(*brake.held) as client:
-        client.open(URI, "x = ")
-        asked = client.ask_inline(URI, 0, 4)
-        await client.until(lambda: "thinking" in client.statuses())
-        if told:
-            client.notify("workspace/didRenameFiles", RENAME)
-        else:
-            client.notify("textDocument/didClose", CLOSE)
-            client.open(OTHER, "x = ")
-        await client.call("fastcoder/stats")  # by now it has been told
-        brake.release()
-        assert "error" not in await client.answer(asked)
-        if told:
-            client.notify("textDocument/didClose", CLOSE)
-            client.open(OTHER, "x = ")
-        await goes_on(client, OTHER)
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("dropped", ["before", "after"])
-async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brake: Brake) -> None:
-    async with initialized(*brake.loading) as client:
-        client.open(URI, "x = ")
-        client.open(OTHER, "x = ")
-        asked = client.ask_inline(URI, 0, 4)
-        await client.until(lambda: "loading" in client.statuses())
-        client.notify("textDocument/didClose", CLOSE)
-        await client.call("fastcoder/stats")
-        if dropped == "after":
-            brake.release()
-        answer = await client.answer(asked)
-        assert answer["result"]["items"] == []
-        brake.release()
-        await goes_on(client, OTHER)
 
 
 async def test_of_a_document_that_nobody_opened() -> None:

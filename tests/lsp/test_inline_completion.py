@@ -1,7 +1,6 @@
 """Ghost text and menus over the wire: what is answered, to whom, once, in whose positions, and what comes late."""
 
 import asyncio
-import random
 import time
 from typing import Any
 
@@ -133,37 +132,6 @@ async def test_a_cancel_that_arrives_with_its_request_is_answered(brake: Brake) 
             client.notify("$/cancelRequest", {"id": asked})
             assert (await client.answer(asked))["error"]["code"] == -32800
             assert len(client.answers[asked]) == 1
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("seed", range(3))
-async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
-    random_ = random.Random(seed)
-    async with running("--step-ms", "3") as client:
-        await started(client, "")
-        client.open("untitled:2", "")
-        lengths, asked, cancelled = {URI: 0, "untitled:2": 0}, [], set()
-        for version in range(2, 202):
-            uri = random_.choice(tuple(lengths))
-            end = lengths[uri]
-            client.change(uri, version, [{"range": span(0, end, end), "text": random_.choice("qwz(")}])
-            lengths[uri] += 1
-            asked.append(client.ask_inline(uri, 0, lengths[uri]))
-            if random_.random() < 0.5:
-                late = random_.choice(asked[-3:])
-                client.notify("$/cancelRequest", {"id": late})
-                cancelled.add(late)
-            if random_.random() < 0.3:
-                await asyncio.sleep(random_.random() / 100)
-        last = client.ask_inline(URI, 0, lengths[URI])
-        assert (await client.answer(last))["result"]["items"]
-        await client.until(lambda: set(asked) <= client.answers.keys())
-        for request_id in (*asked, last):
-            [answer] = client.answers[request_id]
-            if "error" in answer:
-                assert answer["error"]["code"] == -32800
-                assert request_id in cancelled
-        assert await client.leave() == 0
 
 
 async def test_at_the_deadline_whole_lines_are_shown_and_the_rest_is_there_for_the_next_key(brake: Brake) -> None:

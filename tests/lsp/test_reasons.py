@@ -175,23 +175,10 @@ def test_it_is_told_once_with_what_to_do(typing: Typing) -> None:
     assert slow.hint in notice
 
 
-def test_a_suggestion_begins_the_minute_anew(typing: Typing) -> None:
-    for _ in range(5):
-        typing.silent(50, reasons.models_end())
-        typing.outcomes.shown(URI, PLACE)
-    assert typing.notices() == []
-
-
 def test_what_was_said_when_it_broke_is_not_said_again(typing: Typing) -> None:
     typing.reporter.status(MISSING)
     typing.silent(300, reasons.failed(MISSING))
     assert len(typing.notices()) == 1
-
-
-def test_why_knows_them_all(typing: Typing) -> None:
-    typing.silent(5, reasons.models_end())
-    [kept] = typing.outcomes.reasons.silences(URI)
-    assert (kept.reason.code, kept.times) == ("end", 5)
 
 
 KEY = 'api_key = "sk-live-0123456789abcdefghij'
