@@ -256,15 +256,23 @@ FOLDERS = {Path("/w"): CHOSEN}
 
 
 class Kinds:
-    """Both kinds of hosts, scripted; `gate` lets the next one open."""
+    """Hosts of all kinds, scripted, and the one that is chosen of them; `gate` lets the next one open.
 
-    def __init__(self) -> None:
+    `asks`: whether a server may be asked in the model's place.
+    """
+
+    def __init__(
+        self, settings: Settings = CHOSEN, folders: Mapping[Path, Settings] = FOLDERS, *, asks: bool = False
+    ) -> None:
         self.opened: list[tuple[str, ScriptedHost]] = []
         self.gate = threading.Event()
         self.gate.set()
         self.failure: Exception | None = None
         self.heard = Heard()
-        self.host = BackendSelector(self.opens("shared"), self.opens("alone"), self.heard, CHOSEN, FOLDERS, OpenTexts())
+        remote = self.opens("remote") if asks else None
+        self.host = BackendSelector(
+            self.opens("shared"), self.opens("alone"), self.heard, settings, folders, OpenTexts(), remote
+        )
 
     def opens(self, kind: str) -> OpenHost:
         def open_one(

@@ -6,7 +6,6 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.http.forms import ExtraChunk, InfillForm, read_infill
+from fastcoder_lsp.http.forms import InfillForm, read_infill
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, answer_of
 from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.prompt.context import GivenExtras
@@ -100,10 +99,3 @@ def test_other_texts_are_those_of_an_editor(model: Model) -> None:
     assert several.others
     assert several.text not in several.others
     assert len({several.text, *several.others}) == 1 + len(several.others)
-
-
-def test_chunks_of_other_files_are_shown(model: Model) -> None:
-    machine = Machine(model)
-    chunks = [ExtraChunk("def rotate_by_quarter(image, turns):\n    return image.rotate(90 * turns)\n", "turn.py")]
-    form: dict[str, Any] = {"input_prefix": "from turn import ", "input_suffix": "\n", "input_extra": chunks}
-    assert machine.by_http(read_infill(InfillForm(**form))).text.startswith("rotate_by_quarter")

@@ -117,7 +117,8 @@ def test_a_name_of_a_model_shows_no_control(serve: Serve, front: Fronts) -> None
     class Named(LlamaServer):
         def __call__(self, request: Request) -> Reply:
             if request.path == "/v1/models":
-                return iter([as_json({"data": [{"id": "a\x1b[2J"}, {"id": "b\u202e"}, {"id": 7}, {"id": "good"}]})])
+                names = "a\x1b[2J", "b\u202e", "\ud83d", "m" * 5000, 7, None, "good"
+                return iter([as_json({"data": [{"id": name} for name in names]})])
             return super().__call__(request)
 
     answer = front(serve(Named(lambda _: "1\n")).url).ask("x = ")

@@ -1,7 +1,6 @@
 """Each kind of server is found out and asked in its own form, by `fastcoder-lsp serve` as well."""
 
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from tests.http.toy_server import ToyServer
 from tests.lsp.raw_client import running
 from tests.remote.front import Fronts
-from tests.remote.scripted_server import LlamaServer, OpenAIServer, Reply, Request, Serve, as_json
+from tests.remote.scripted_server import LlamaServer, OpenAIServer, Serve
 
 BEFORE = "def total(items):\n    "
 AFTER = "\n\n\nprint(total([1]))\n"
@@ -73,17 +72,6 @@ def test_openais_without_a_suffix(serve: Serve, front: Fronts, suffix: str, mode
     assert "suffix" not in asked
 
 
-def test_a_model_is_named_by_what_can_be_shown(serve: Serve, front: Fronts) -> None:
-    names = ["\x1b[31mred", "\ud83d", "m" * 5000, 7, None, "toy"]
-
-    def listing(request: Request) -> Reply:
-        if request.path == "/v1/models":
-            return iter([as_json({"data": [{"id": name} for name in names]})])
-        return LlamaServer(lambda _: SAYS)(request)
-
-    assert front(serve(listing).url).ask(BEFORE, AFTER).model == "toy"
-
-
 def test_a_family_that_nobody_knows(serve: Serve, front: Fronts) -> None:
     server = serve(OpenAIServer(lambda *_: SAYS, "house-model", "refused"))
     assert front(server.url).code(BEFORE) == "remote-rejected"
@@ -91,20 +79,6 @@ def test_a_family_that_nobody_knows(serve: Serve, front: Fronts) -> None:
     told = front(server.url, remote_template="deepseek")
     assert told.ask(BEFORE, AFTER).text == SHOWN
     assert server.asked("/v1/completions")[-1].body["prompt"].startswith("<｜fim▁begin｜>def total")
-
-
-HEAD = b"POST /infill HTTP/1.1\r\ncontent-length: 20\r\n\r\n"
-
-
-@pytest.mark.parametrize("sent", [HEAD, HEAD + b'{"prompt":', HEAD[:-2], HEAD[:30], HEAD[:4]])
-def test_who_hangs_up_within_a_request_has_asked_nothing(serve: Serve, sent: bytes) -> None:
-    """A client sends the head and the body by themselves, and may be cancelled between them."""
-    server = serve(LlamaServer(lambda _: "never"))
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(1) == b""
-    assert not server.requests
 
 
 SERVE = (sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "serve")
