@@ -1,7 +1,6 @@
 """`complete FILE:LINE:COL`: places, and what is said of a wrong one."""
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,17 +218,6 @@ def test_a_cache_that_cannot_be_made_is_named_before_the_download(
     err = capsys.readouterr().err
     assert str(file / "cache") in err
     assert "model pull" not in err
-
-
-def test_starting_is_light() -> None:
-    """`--help` and `serve` must not wait for torch: nothing of the command line imports it."""
-    assert "fastcoder_lsp.cli.main" in sys.modules
-    import subprocess
-
-    code = (
-        "import sys; import fastcoder_lsp.cli.main; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_trace_names_every_tokens_origin() -> None:

@@ -85,13 +85,6 @@ def test_a_read_only_checkout(checkout: Path) -> None:
     assert "Make it writable for you" in err
 
 
-def test_a_file_in_the_way(checkout: Path) -> None:
-    (checkout / ".scratch").write_text("")
-    code, _, err = ended(start(checkout))
-    assert code == 1
-    assert ".scratch cannot be made" in err
-
-
 @pytest.mark.ci
 def test_a_lock_that_a_killed_start_left(checkout: Path) -> None:
     """Beside each other: an unreadable lock is waited for ten seconds."""

@@ -43,18 +43,6 @@ def test_unsaved_text_wins(root: Path) -> None:
     assert "def insert(" in snippet.text
 
 
-def test_places_edited_lately(root: Path) -> None:
-    context, other = finder(root), root / "src/app/other.py"
-    text = "".join(f"line_{number} = {number}\n" for number in range(60))
-    context.observe(Snapshot(other.as_uri(), str(other), "python", 0, text))
-    edited = text.replace("line_30 = 30", "line_30 = compute(30)")
-    context.observe(Snapshot(other.as_uri(), str(other), "python", 1, edited))
-    found = found_at(context, main(root), len(USE))
-    assert any("compute(30)" in snippet.text and "line_5 =" not in snippet.text for snippet in found)
-    own = found_at(context, Snapshot(other.as_uri(), str(other), "python", 1, edited), 0)
-    assert not any("compute(30)" in snippet.text for snippet in own)
-
-
 def test_what_is_read_for_one_prompt_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fastcoder_lsp.runtime.context.MOST_CHARACTERS", 900)
     for number in range(12):

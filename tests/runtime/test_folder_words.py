@@ -140,13 +140,11 @@ def test_a_file_with_a_private_key_is_left_alone(root: Path) -> None:
     (root / "keys.py").write_text(f'before = 1\nKEY = """{key}"""\nafter = 2\n')
     words = looked(root)
     loaded = words.load("keys.py")
-    assert loaded is not None
-    assert loaded.text == ""
+    assert (loaded and loaded.text) == ""
     assert "keys.py" not in holding(words, "before after KEY")
     (root / "keys.py").write_text("before = 1\n")
     again = words.load("keys.py")
-    assert again is not None
-    assert again.text == "before = 1\n"
+    assert (again and again.text) == "before = 1\n"
 
 
 def test_of_a_long_file_the_beginning_is_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +152,7 @@ def test_of_a_long_file_the_beginning_is_looked_at(root: Path, monkeypatch: pyte
     (root / "long.py").write_text("".join(f"name_{number} = {number}\n" for number in range(100)))
     words = looked(root)
     loaded = words.load("long.py")
-    assert loaded is not None
-    assert loaded.text == "name_0 = 0\nname_1 = 1\nname_2 = 2\n"
+    assert (loaded and loaded.text) == "name_0 = 0\nname_1 = 1\nname_2 = 2\n"
     assert holding(words, "name_1") == ["long.py"]
     assert "long.py" not in words.index.best(words.terms.of("name_90")[:1], 9)
 
