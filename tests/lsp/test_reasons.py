@@ -175,6 +175,13 @@ def test_it_is_told_once_with_what_to_do(typing: Typing) -> None:
     assert slow.hint in notice
 
 
+def test_a_suggestion_begins_the_minute_anew(typing: Typing) -> None:
+    for _ in range(5):
+        typing.silent(50, reasons.models_end())
+        typing.outcomes.shown(URI, PLACE)
+    assert typing.notices() == []
+
+
 def test_what_was_said_when_it_broke_is_not_said_again(typing: Typing) -> None:
     typing.reporter.status(MISSING)
     typing.silent(300, reasons.failed(MISSING))
