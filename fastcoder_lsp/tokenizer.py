@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import tokenizers
 
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.files import appearing, private_folder, read_cached
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 
@@ -51,8 +51,8 @@ class Prepared:
     control: Mapping[str, int]  # name → id of the tokens that are no text
     start_ids: tuple[int, ...]  # the ids that the model expects before everything else
     pieces: bytes  # the bytes of every id, one after the other; none for control tokens and gaps
-    ends_V: npt.NDArray[np.int64]  # where each id's bytes end in `pieces`
-    order_S: npt.NDArray[np.int64]  # the ids that have bytes, in the order of those, equal ones by id
+    ends_V: Int64s  # where each id's bytes end in `pieces`
+    order_S: Int64s  # the ids that have bytes, in the order of those, equal ones by id
     encoder: str  # the description of an encoder for text, as the `tokenizers` library reads it
 
 
@@ -368,7 +368,7 @@ class Tokenizer:
         found: list[int] = self._ids_S[low : bisect.bisect_right(self._ordered, text, low)].tolist()
         return found
 
-    def _starting_with(self, prefix: bytes) -> npt.NDArray[np.int64]:
+    def _starting_with(self, prefix: bytes) -> Int64s:
         """The ids whose bytes start with `prefix`, ascending. Remembered (`starting_with`)."""
         low = bisect.bisect_left(self._ordered, prefix)
         high = bisect.bisect_left(self._ordered, _after(prefix), low) if prefix else len(self._ordered)

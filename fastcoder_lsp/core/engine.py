@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 from fastcoder_lsp.core.trees import DraftTree, Draw, Tokens, Verified
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from fastcoder_lsp.core.arrays import Floats, Int64s
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Receives the share done (0…1) and the current work, for anything that may take over a second."""
@@ -94,11 +93,7 @@ class Engine(Protocol):
         """Make the cache hold `tokens`, chunk by chunk; results before a stop are kept for the next call."""
 
     def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: "Mapping[int, npt.NDArray[np.int64]] | None" = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: "Mapping[int, Int64s] | None" = None, top_k: int = 0
     ) -> Verified:
         """One forward pass over `tree` after the cached tokens, verification, and commit of the accepted path.
 
@@ -125,11 +120,7 @@ class LaunchingEngine(Engine, Protocol):
     """An engine whose step may be launched and collected separately; the CPU is free in between. `step` does both."""
 
     def launch(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: "Mapping[int, npt.NDArray[np.int64]] | None" = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: "Mapping[int, Int64s] | None" = None, top_k: int = 0
     ) -> None:
         """Begin a step; the next call must be `collect`. Arguments and errors as of `step`."""
 
@@ -158,9 +149,7 @@ class SkimmingEngine(Engine, Protocol):
     def sublayers(self) -> int:
         """The number of parts that may be left out: 2l is layer l's attention, 2l + 1 its inner layer; 0: none."""
 
-    def skim(
-        self, tokens: Tokens, after: int, skipped: "frozenset[int]", top_k: int
-    ) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]":
+    def skim(self, tokens: Tokens, after: int, skipped: "frozenset[int]", top_k: int) -> "tuple[Int64s, Floats]":
         """Run `tokens`, a chain, behind the cached tokens and `after` tokens that were skimmed since the last step.
 
         Leaves out the parts `skipped`; returns the best `top_k` ids [K] to follow the last token, and their logits.
@@ -182,10 +171,10 @@ class KeepingEngine(Engine, Protocol):
         If it kept fewer before, the KV cache is freed: the next `prefill` computes all of it again.
         """
 
-    def states(self, layers: Sequence[int], start: int, stop: int) -> "npt.NDArray[np.float32]":
+    def states(self, layers: Sequence[int], start: int, stop: int) -> "Floats":
         """The hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]; the layers must be kept ones."""
 
-    def embed(self, tokens: Tokens) -> "npt.NDArray[np.float32]":
+    def embed(self, tokens: Tokens) -> "Floats":
         """The embeddings of tokens, [tokens, E]."""
 
 

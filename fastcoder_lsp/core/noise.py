@@ -7,17 +7,19 @@ needs numpy.
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Float64s, Int64s
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _QUESTIONS = np.uint64(0xD1B54A32D192ED03)  # separates the stream of single numbers from that of tokens' noise
 
 
-def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def gumbel(seed: int, position: int, ids: Int64s) -> Float64s:
     """Gumbel noise for token `ids` at `position`: SplitMix64 as a counter-based generator, one draw an id."""
     with np.errstate(over="ignore"):
         stream = _mix(seed_start(seed) + np.uint64(position) * _GOLDEN)
         bits = _mix(stream ^ (_mix(ids.astype(np.uint64) * _GOLDEN + _GOLDEN)))
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    noise: npt.NDArray[np.float64] = -np.log(-np.log(uniform))
+    noise: Float64s = -np.log(-np.log(uniform))
     return noise
 
 

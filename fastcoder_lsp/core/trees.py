@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fastcoder_lsp.core.bounds import Natural
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
 
-    Ids: TypeAlias = npt.NDArray[np.int64]
-    Probabilities: TypeAlias = npt.NDArray[np.float64]
+    Ids: TypeAlias = Int64s
+    Probabilities: TypeAlias = Float64s
 else:  # a server without a model never imports numpy, and reads traces from messages
     Ids = Probabilities = Any
 
@@ -94,9 +93,9 @@ class Verified:
     path: tuple[int, ...]  # the accepted draft nodes, root side first
     emitted: tuple[int, ...]
     """Their tokens and the engine's own next token, which is not in the KV cache yet: `pending` in the next tree."""
-    top_ids_NK: "npt.NDArray[np.int64] | None" = None
+    top_ids_NK: "Int64s | None" = None
     """The K best next tokens of every node, including rejected ones, if requested; `top_logits_NK`: theirs."""
-    top_logits_NK: "npt.NDArray[np.float32] | None" = None
+    top_logits_NK: "Floats | None" = None
 
 
 @dataclass(frozen=True, slots=True)

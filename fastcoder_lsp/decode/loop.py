@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import (
     GREEDY,
@@ -23,6 +22,7 @@ from fastcoder_lsp.core import (
     SkimmingEngine,
     Verified,
 )
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
 from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.tree import Allow, GuardedDrafter, Healing, Piece, allowed_ids, build_tree
@@ -80,7 +80,7 @@ class Decoding:
     on_step: OnStep | None = None
     _tokens: list[int] = field(default_factory=list)
     _pending: list[int] = field(default_factory=list)
-    _likely: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]] = field(default_factory=list)
+    _likely: list[tuple[Int64s, Floats]] = field(default_factory=list)
     """The best ids and logits at each token's position, if the request wants them."""
     _bytes: bytearray = field(default_factory=bytearray)
     _text: str = ""
@@ -186,7 +186,7 @@ class Decoding:
             self.on_step(tree, verified)
         return not self._finish
 
-    def _draft(self, nodes: int | None) -> tuple[DraftTree, Mapping[int, npt.NDArray[np.int64]]]:
+    def _draft(self, nodes: int | None) -> tuple[DraftTree, Mapping[int, Int64s]]:
         """The tree for the next step, of at most `nodes` rows, and the ids that healing allows behind its nodes."""
         request, info = self.request, self.engine.info
         nodes = request.nodes if nodes is None else min(nodes, request.nodes)
@@ -310,7 +310,7 @@ def _pending_tokens(missing: int) -> int:
     return missing if 1 <= missing <= PENDING_AT_MOST else 1
 
 
-def _probabilities(logits_K: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def _probabilities(logits_K: Floats) -> Float64s:
     weights_K = np.exp(logits_K.astype(np.float64) - float(logits_K[0]))
-    shares_K: npt.NDArray[np.float64] = weights_K / weights_K.sum()
+    shares_K: Float64s = weights_K / weights_K.sum()
     return shares_K

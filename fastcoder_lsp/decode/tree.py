@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from operator import lt
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, Draw, Tokens, Verified
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.draft.base import Drafter
 
 Piece = Callable[[int], bytes]  # the bytes of a token's text
-Allow = Callable[[bytes], npt.NDArray[np.int64]]
+Allow = Callable[[bytes], Int64s]
 """The ids that agree with given bytes: their text starts with them, or they start with it. Never empty."""
 
 
@@ -41,7 +40,7 @@ class Healing:
         return replace(self, remaining=self.remaining[len(text) :])
 
 
-def allowed_ids(tree: DraftTree, healing: Healing) -> Mapping[int, npt.NDArray[np.int64]]:
+def allowed_ids(tree: DraftTree, healing: Healing) -> Mapping[int, Int64s]:
     """Node → the ids that may follow it, for nodes whose successors are restricted."""
     if not healing.remaining:
         return {}

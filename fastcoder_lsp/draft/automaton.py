@@ -11,8 +11,8 @@ Legend: S states, E edges, N nodes or tokens, F entries of a frontier.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Int32s
 from fastcoder_lsp.kernels import inner, inner_with_arrays, kernel, kernel_with_arrays
 
 _LENGTH, _LINK, _COUNT, _EDGES, _END = range(5)
@@ -42,7 +42,7 @@ class SuffixAutomaton:
         _clear(self._states_S5, self._slots, self._counters)
         self.size = 0
 
-    def extend(self, tokens_N: npt.NDArray[np.int32]) -> None:
+    def extend(self, tokens_N: Int32s) -> None:
         """Append tokens; no more than `capacity` in all."""
         assert self.size + len(tokens_N) <= self.capacity
         _extend(self._states_S5, self._edges_E4, self._slots, self._counters, tokens_N)
@@ -52,7 +52,7 @@ class SuffixAutomaton:
         """Reset the cursor to the empty match."""
         self._counters[_CURSOR] = self._counters[_MATCH] = 0
 
-    def follow(self, tokens_N: npt.NDArray[np.int32]) -> None:
+    def follow(self, tokens_N: Int32s) -> None:
         """Advance the cursor over another text's next tokens."""
         _follow(self._states_S5, self._edges_E4, self._slots, self._counters, tokens_N)
 
@@ -67,7 +67,7 @@ class SuffixAutomaton:
         return (0, 0) if link <= 0 else (int(self._states_S5[link, _LENGTH]), int(self._states_S5[link, _END]))
 
     def draft(
-        self, nodes_3N: npt.NDArray[np.int32], *, own: bool, factor: float, offset: float, least: float
+        self, nodes_3N: Int32s, *, own: bool, factor: float, offset: float, least: float
     ) -> tuple[int, int, float]:
         """The best draft from the longest match or from one of its suffixes.
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.pricing import Forecast
 from fastcoder_lsp.draft.smaller import Smaller, no_models
@@ -29,7 +28,6 @@ Group = Literal["datastore", "cache", "prompt", "model", "other"]
 """Colour group of a token in pictures; "model" is a token that no drafter guessed."""
 Store = Literal["repository", "corpus", "table"]
 """A part of the datastore: the repository's code D_r, common code D_c, or the frozen table counted from D_c."""
-Floats = npt.NDArray[np.float32]
 Linear = Callable[[Floats], Floats]  # rows [T, K] times the weights: [T, N]
 MakeLinear = Callable[[Floats], Linear]
 """Makes the product with weights [N, K], which it need not keep. Its rounding changes drafts, never the output."""

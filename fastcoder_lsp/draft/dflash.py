@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
+from fastcoder_lsp.draft.base import MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.pricing import TYPICAL
 from fastcoder_lsp.draft.trees import tree_of_places
 from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, best_of, block_sizes, opened
@@ -39,9 +39,7 @@ class BlockModel(BlockWeights):
         ModelInvalidError: a tensor is missing, or has another size.
     """
 
-    def __init__(
-        self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]], make: MakeLinear = exact
-    ) -> None:
+    def __init__(self, record: DrafterRecord, tensors: dict[str, Floats], make: MakeLinear = exact) -> None:
         self.layers, self.block = record.whole("layers"), record.whole("block")
         width = record.width
         sizes: dict[str, tuple[int | None, ...]] = {
@@ -56,7 +54,7 @@ class BlockModel(BlockWeights):
         # A few of the target's features are a hundred times as large as the others: `fc`, which reads them, is exact.
         super().__init__(record, tensors, sizes, make, {"fc": exact})
 
-    def read(self, features_TF: Floats, places_T: npt.NDArray[np.int64]) -> list[Keys]:
+    def read(self, features_TF: Floats, places_T: Int64s) -> list[Keys]:
         """Every layer's keys and values of some of the text."""
         text_TE = self.normed("norm_features", self.linear("fc", features_TF))
         return [self.keys(f"{layer}.", text_TE, places_T) for layer in range(self.layers)]

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
+from fastcoder_lsp.draft.base import MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.pricing import TYPICAL
 from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, best_of, block_sizes, opened
 from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord, require_sizes
@@ -42,9 +43,7 @@ class EagleLayer(BlockWeights):
         ModelInvalidError: a tensor is missing, or has another size.
     """
 
-    def __init__(
-        self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]], make: MakeLinear = exact
-    ) -> None:
+    def __init__(self, record: DrafterRecord, tensors: dict[str, Floats], make: MakeLinear = exact) -> None:
         self.version = record.whole("version")
         require_sizes(tensors, {"fc": (None, None)})
         # The target's embeddings are as wide as the target; a layer of another width brings its own.
@@ -85,12 +84,7 @@ class EagleLayer(BlockWeights):
         return features_TF if scale is None else features_TF * scale
 
     def forward(
-        self,
-        embedded_TE: Floats,
-        hidden_TE: Floats,
-        places_T: npt.NDArray[np.int64],
-        cached: Keys,
-        seen_TN: npt.NDArray[np.bool_],
+        self, embedded_TE: Floats, hidden_TE: Floats, places_T: Int64s, cached: Keys, seen_TN: npt.NDArray[np.bool_]
     ) -> tuple[Floats, Keys]:
         """The rows' next features, and their keys and values.
 

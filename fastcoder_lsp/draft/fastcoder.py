@@ -24,10 +24,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.core.arrays import Int32s
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import (
     FROM_CACHE,
@@ -141,9 +141,7 @@ class SequenceCache:
         self._size += needed
         self._count += 1
 
-    def search(
-        self, context: npt.NDArray[np.int32], n_max: int, n_min: int, max_hits: int, depth: int
-    ) -> tuple[int, npt.NDArray[np.int32]]:
+    def search(self, context: Int32s, n_max: int, n_min: int, max_hits: int, depth: int) -> tuple[int, Int32s]:
         """The longest match of the context's end (0: none), and its continuations, latest first, padded by `GAP`."""
         ends_K = np.empty(max_hits, np.int64)
         flat = self._flat[: self._size]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Int32s, Int64s
 from fastcoder_lsp.core.files import appearing, delete, private_folder, read_cached
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.index.part import Tokens32
@@ -54,14 +54,7 @@ class FrozenTable:
         bits: bits of a token in a packed leader.
     """
 
-    def __init__(
-        self,
-        keys_L: npt.NDArray[np.int64],
-        starts_L: npt.NDArray[np.int64],
-        followers_FT: npt.NDArray[np.int32],
-        leader_length: int,
-        bits: int,
-    ) -> None:
+    def __init__(self, keys_L: Int64s, starts_L: Int64s, followers_FT: Int32s, leader_length: int, bits: int) -> None:
         self._keys_L, self._starts_L, self._followers_FT = keys_L, starts_L, followers_FT
         self._leader_length, self._bits = leader_length, bits
         # bisect reads single items of a memoryview several times faster than those of an array
@@ -71,7 +64,7 @@ class FrozenTable:
         return len(self._keys_L)
 
     @cached_property
-    def commonest_VR(self) -> npt.NDArray[np.int32]:  # noqa: N802 array names carry their shapes
+    def commonest_VR(self) -> Int32s:  # noqa: N802 array names carry their shapes
         """The commonest next tokens after each token, commonest first, padded with `GAP`: [V, R].
 
         For leaders of one token; V ends with the last leader. One row is one cache line of the processor: compiled code
@@ -121,7 +114,7 @@ class FrozenTable:
         return read_cached(path, parse)
 
 
-def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:
+def build(tokens_N: Int32s, shape: TableShape) -> FrozenTable:
     """Count the n-grams of a corpus and keep the commonest; none spans `GAP`, which separates the files."""
     bits = max(int(tokens_N.max(initial=1)).bit_length(), 1)
     assert bits * shape.leader_length <= _BITS, "leaders are packed into one integer"
@@ -135,9 +128,7 @@ def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:
     return _keep(leaders_N, np.ascontiguousarray(grams_NW[:, shape.leader_length :]), shape, bits)
 
 
-def _keep(
-    leaders_N: npt.NDArray[np.int64], followers_NT: npt.NDArray[np.int32], shape: TableShape, bits: int
-) -> FrozenTable:
+def _keep(leaders_N: Int64s, followers_NT: Int32s, shape: TableShape, bits: int) -> FrozenTable:
     """Group equal n-grams, drop the leaders beyond capacity, then of each leader the followers beyond capacity."""
     step = _BITS // bits
     parts = [_pack(followers_NT[:, start : start + step], bits) for start in range(0, followers_NT.shape[1], step)]
@@ -172,7 +163,7 @@ def _keep(
     )
 
 
-def _pack(grams_NW: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int64]:
+def _pack(grams_NW: Int32s, bits: int) -> Int64s:
     packed = np.zeros(len(grams_NW), np.int64)
     for column in range(grams_NW.shape[1]):
         packed = packed << bits | grams_NW[:, column]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.core.arrays import Int32s
 from fastcoder_lsp.kernels import kernel
 
 GAP = -1  # no token: separates texts in a flat array, and pads continuations that end early
@@ -86,7 +86,7 @@ class History:
         return self._size
 
     @property
-    def tokens(self) -> npt.NDArray[np.int32]:
+    def tokens(self) -> Int32s:
         """A view of the tokens held; the next `follow` may move them."""
         return self._buffer[: self._size]
 
@@ -94,9 +94,9 @@ class History:
 class Chains(NamedTuple):
     """The arrays of a `TokenChain`, as compiled code takes them; `size` places are filled."""
 
-    flat_N: npt.NDArray[np.int32]
-    before_N: npt.NDArray[np.int32]
-    heads: npt.NDArray[np.int32]
+    flat_N: Int32s
+    before_N: Int32s
+    heads: Int32s
     size: int
 
 
@@ -122,7 +122,7 @@ class TokenChain:
         self._heads.fill(-1)
         self._size = 0
 
-    def extend(self, tokens: Sequence[int] | npt.NDArray[np.int32]) -> None:
+    def extend(self, tokens: Sequence[int] | Int32s) -> None:
         """Append tokens; over the capacity, only the latest half of it stays."""
         if self._capacity is not None and self._size + len(tokens) > self._capacity:
             kept = np.concatenate([self.tokens, np.asarray(tokens, np.int32)])[-(self._capacity // 2) :]
@@ -137,7 +137,7 @@ class TokenChain:
         self._size = needed
 
     @property
-    def tokens(self) -> npt.NDArray[np.int32]:
+    def tokens(self) -> Int32s:
         """A view of the tokens held; the next `extend` may move them."""
         return self._flat_N[: self._size]
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
-from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
+from fastcoder_lsp.draft.base import MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.trees import tree_of_places
 from fastcoder_lsp.draft.weights import WeightedDrafter, best_of, opened, silu
 from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord, require_ids, require_sizes
@@ -57,7 +57,7 @@ class Heads:
         ModelInvalidError: a tensor is missing, or has another size.
     """
 
-    def __init__(self, tensors: dict[str, npt.NDArray[np.float32]], width: int, make: MakeLinear = exact) -> None:
+    def __init__(self, tensors: dict[str, Floats], width: int, make: MakeLinear = exact) -> None:
         require_sizes(tensors, {"blocks.weight": (None, None, width, width)})
         heads, blocks = tensors["blocks.weight"].shape[:2]
         own = "head" in tensors and tensors["head"].ndim == 3
@@ -70,7 +70,7 @@ class Heads:
         self._heads = [make(head_DE) for head_DE in (tensors["head"] if own else tensors["head"][None])]
         self._ids_D = tensors.get("ids")
 
-    def candidates(self, state_E: Floats, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    def candidates(self, state_E: Floats, count: int) -> tuple[Int64s, Float64s]:
         """The best tokens of each head, best first, and their probabilities; [K, count] each."""
         rows = []
         for blocks_B, bias_BE in zip(self._blocks_KB, self._bias_KBE, strict=True):

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Source, Specification
 
 FROM_SDSAT = Source("sdsat", "other")
@@ -138,7 +138,7 @@ class SdsatDrafter(Drafter):
         """The adaptive token at a place of a chain."""
         return self._adaptive[min(place, len(self._adaptive) - 1)]
 
-    def _read(self, ids_K: npt.NDArray[np.int64], logits_K: npt.NDArray[np.float32]) -> list[Candidate]:
+    def _read(self, ids_K: Int64s, logits_K: Floats) -> list[Candidate]:
         """The candidates of a row, with probabilities among the best few ids."""
         weights = np.exp(logits_K[:SEEN].astype(np.float64) - float(logits_K[0]))
         shares = weights / weights.sum()

@@ -7,9 +7,9 @@ rejected one the cache is cut back to the common beginning, and the next pass ta
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler, Tokens, Verified
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.core.noise import gumbel
 from fastcoder_lsp.documents import Slots
@@ -58,7 +58,7 @@ class SmallModel:
         """The number of guesses that one pass can hold beside the pending tokens."""
         return self.engine.info.max_nodes - len(self._pending)
 
-    def say(self, sampler: Sampler, top_k: int) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def say(self, sampler: Sampler, top_k: int) -> tuple[int, Int64s, Floats]:
         """One pass: the sampler's next token, and the best ids [K] and their logits."""
         verified = self._step(DraftTree.chain(self._pending), sampler, top_k)
         assert verified.top_ids_NK is not None
@@ -83,9 +83,7 @@ class SmallModel:
         chain = range(-1, first - 1)
         return DraftTree((*self._pending, *tokens), (*chain, *(parent + first for parent in parents)), first)
 
-    def look(
-        self, tokens: Tokens, parents: Sequence[int], top_k: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def look(self, tokens: Tokens, parents: Sequence[int], top_k: int) -> tuple[Int64s, Floats]:
         """One pass over guesses, then dropped from the cache: best ids [1+N, K] and logits, the text's end first."""
         verified = self._step(self.below(tokens, parents), GREEDY, top_k)
         assert verified.top_ids_NK is not None
@@ -103,9 +101,7 @@ class SmallModel:
         return self.engine.step(tree, sampler, None, top_k)
 
 
-def shares(
-    ids_K: npt.NDArray[np.int64], logits_K: npt.NDArray[np.float32], sampler: Sampler, position: int
-) -> npt.NDArray[np.float64]:
+def shares(ids_K: Int64s, logits_K: Floats, sampler: Sampler, position: int) -> Float64s:
     """The chances that each of a row's best ids is chosen, as far as the smaller model knows.
 
     Greedy: their softmax. The keyed sampler's noise of the position is known and the same for both models: it is added

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, Draw
+from fastcoder_lsp.core.arrays import Float64s, Int32s, Int64s
 from fastcoder_lsp.draft.base import Source
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.kernels import inner_with_arrays, kernel_with_arrays
@@ -72,7 +72,7 @@ class Growth:
         self._filled = 0
         self._sources.clear()
 
-    def add(self, rows_KD: npt.NDArray[np.int32], weight: float, source: str, match: int) -> None:
+    def add(self, rows_KD: Int32s, weight: float, source: str, match: int) -> None:
         """Add continuations, padded with `GAP`, each with this weight and the length of the match that led to it."""
         room = len(self._rows_KD) - self._filled
         count, columns = min(len(rows_KD), room), rows_KD.shape[1]
@@ -173,12 +173,7 @@ def _heaviest(
     return taken
 
 
-def tree_of_places(
-    tokens_KB: npt.NDArray[np.int64],
-    chances_KB: npt.NDArray[np.float64] | Sequence[Sequence[float]],
-    nodes: int,
-    name: str,
-) -> Draft:
+def tree_of_places(tokens_KB: Int64s, chances_KB: Float64s | Sequence[Sequence[float]], nodes: int, name: str) -> Draft:
     """The likeliest nodes of a tree in which the candidates of a place do not depend on the tokens before it.
 
     Heads that look ahead (Medusa) and blocks predicted at once (DFlash) give such candidates [K, B], likeliest first. A

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, KeepingEngine, StepCosts
-from fastcoder_lsp.draft.base import Drafter, DrafterParts, Floats, Linear, MakeLinear, Specification
+from fastcoder_lsp.core.arrays import Floats, Int64s
+from fastcoder_lsp.draft.base import Drafter, DrafterParts, Linear, MakeLinear, Specification
 from fastcoder_lsp.draft.pricing import Forecast, timed
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import (
@@ -114,7 +115,7 @@ class BlockWeights:
     def __init__(
         self,
         record: DrafterRecord,
-        tensors: Mapping[str, npt.NDArray[np.float32]],
+        tensors: Mapping[str, Floats],
         sizes: Sizes,
         make: MakeLinear,
         exact: Mapping[str, MakeLinear],
@@ -144,11 +145,11 @@ class BlockWeights:
         """Rows through a norm."""
         return rms_norm(x_TE, self.vectors[name], self._eps)
 
-    def queries(self, block: str, x_TE: Floats, places_T: npt.NDArray[np.int64]) -> Floats:
+    def queries(self, block: str, x_TE: Floats, places_T: Int64s) -> Floats:
         """Queries [T, H, d] of the block whose tensors begin with `block`."""
         return self._turned(f"{block}q", x_TE, self.heads, places_T)
 
-    def keys(self, block: str, x_TE: Floats, places_T: npt.NDArray[np.int64]) -> Keys:
+    def keys(self, block: str, x_TE: Floats, places_T: Int64s) -> Keys:
         """Keys and values in a block."""
         keys_TKd = self._turned(f"{block}k", x_TE, self.kv_heads, places_T)
         return Keys(keys_TKd, self.linear(f"{block}v", x_TE).reshape(keys_TKd.shape))
@@ -160,11 +161,11 @@ class BlockWeights:
         inner = silu(self.linear(f"{block}gate", h_TE)) * self.linear(f"{block}up", h_TE)
         return x_TE + self.linear(f"{block}down", inner)
 
-    def tokens_of(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def tokens_of(self, columns: Int64s) -> Int64s:
         """The target's token ids of columns of the logits."""
         return columns if self._ids_D is None else self._ids_D[columns]
 
-    def _turned(self, name: str, x_TE: Floats, heads: int, places_T: npt.NDArray[np.int64]) -> Floats:
+    def _turned(self, name: str, x_TE: Floats, heads: int, places_T: Int64s) -> Floats:
         """Heads [T, H, d], normed if the drafter norms them, and rotated by their places."""
         x_THd = self.linear(name, x_TE).reshape(len(x_TE), heads, self.dim)
         weight_d = self.vectors.get(f"{name}_norm")
@@ -200,7 +201,7 @@ def rms_norm(x_TE: Floats, weight_E: Floats, eps: float) -> Floats:
     return normed
 
 
-def best_of(logits_TD: Floats, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
+def best_of(logits_TD: Floats, count: int) -> tuple[Int64s, Floats]:
     """The `count` best columns of each row, best first, and the logarithms of their probabilities; [T, count] each."""
     count = min(count, logits_TD.shape[1])
     best = np.argpartition(-logits_TD, count - 1, axis=1)[:, :count]
@@ -212,7 +213,7 @@ def best_of(logits_TD: Floats, count: int) -> tuple[npt.NDArray[np.int64], Float
     return chosen, (np.take_along_axis(found, order, 1) - total).astype(np.float32, copy=False)
 
 
-def turned(x_THd: Floats, places_T: npt.NDArray[np.int64], theta: float) -> Floats:
+def turned(x_THd: Floats, places_T: Int64s, theta: float) -> Floats:
     """Each head's halves rotated by the row's place (RoPE, Su et al. 2021, in Llama's layout)."""
     half = x_THd.shape[-1] // 2
     speeds_d = theta ** (-np.arange(half, dtype=np.float64) / half)

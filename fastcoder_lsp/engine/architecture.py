@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Float64s
 from fastcoder_lsp.errors import ModelInvalidError
 
 MOST_SIZE = 1 << 22  # bound on every count in a configuration; the largest vocabularies are a sixteenth of it
@@ -44,7 +44,7 @@ class Shape:
     vocabulary: int
     eps: float
     positions: int  # how many tokens it can attend to
-    angles_H: npt.NDArray[np.float64]
+    angles_H: Float64s
 
     @property
     def group(self) -> int:
@@ -213,7 +213,7 @@ def _is_readable(config: Mapping[str, Any]) -> bool:
     return scheme_of(config) is not None
 
 
-def rope_angles(config: Mapping[str, Any], head_dim: int) -> npt.NDArray[np.float64] | None:
+def rope_angles(config: Mapping[str, Any], head_dim: int) -> Float64s | None:
     """Rotation speeds of rotary embeddings (plain, linear, Llama 3's); None for a kind of transformers' alone."""
     rope: Mapping[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
@@ -231,5 +231,5 @@ def rope_angles(config: Mapping[str, Any], head_dim: int) -> npt.NDArray[np.floa
     original = float(rope["original_max_position_embeddings"])
     turns_H = original * angles_H / (2 * math.pi)
     smooth_H = np.clip((turns_H - low) / (high - low), 0.0, 1.0)
-    slowed: npt.NDArray[np.float64] = angles_H * (smooth_H + (1 - smooth_H) / float(rope["factor"]))
+    slowed: Float64s = angles_H * (smooth_H + (1 - smooth_H) / float(rope["factor"]))
     return slowed

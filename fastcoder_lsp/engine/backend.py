@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.core.arrays import Floats, Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Rows:
     ancestors by `parents` (-1: the cache), and itself. The pass computes logits for the rows from `logits_from` on.
     """
 
-    tokens: npt.NDArray[np.int64]
-    parents: npt.NDArray[np.int64]
-    depths: npt.NDArray[np.int64]
+    tokens: Int64s
+    parents: Int64s
+    depths: Int64s
     cached: int
     logits_from: int
     skipped: frozenset[int] = frozenset()
@@ -56,7 +56,7 @@ class Backend(Protocol):
     capacity: int
     chunk: int  # rows of one prefill chunk; cancellation is checked between chunks
 
-    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+    def forward(self, rows: Rows) -> Floats | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
@@ -87,16 +87,16 @@ class KeepingBackend(Backend, Protocol):
     def kept_layers(self) -> tuple[int, ...]:
         """The layers behind which hidden states are kept, each from 1 on."""
 
-    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+    def last_norm(self) -> tuple[Floats, float]:
         """The weights of the norm before the head, and its ε: scales [E], or scales and offsets [2 E] for LayerNorm."""
 
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep the states behind these layers from now on; empties the KV cache."""
 
-    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, start: int, stop: int) -> Floats:
         """The states of the slots `start`…`stop`, [slots, kept layers, E]."""
 
-    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Int64s) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
 
 
@@ -114,7 +114,7 @@ def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ..
     return None if wanted <= kept else tuple(sorted(wanted | kept))
 
 
-def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop: int) -> Floats:
     """Hidden states of some slots, [slots, layers, E], in the order of `layers`; a copy."""
     kept = backend.kept_layers
     found = backend.states(start, stop)
@@ -125,9 +125,7 @@ def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop
     return np.stack(parts, axis=1)
 
 
-def _normed(
-    state_TE: npt.NDArray[np.float32], weight_E: npt.NDArray[np.float32], eps: float
-) -> npt.NDArray[np.float32]:
+def _normed(state_TE: Floats, weight_E: Floats, eps: float) -> Floats:
     size = state_TE.shape[1]
     if len(weight_E) > size:
         state_TE = state_TE - state_TE.mean(axis=1, keepdims=True, dtype=np.float32)

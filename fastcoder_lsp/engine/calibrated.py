@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Float64s, Int64s
 from fastcoder_lsp.core.files import put_in_place, replace_file
 from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend, Rows
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.engine.int8.packing import Array
     from fastcoder_lsp.engine.int8.stored import WeightsRequest
 
-Tokens = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Tokens = Int64s
 
 MOST_LOSS = 0.03
 """Loss in nats a token, twice its standard error included, that `auto` accepts for half the bytes of a step."""
@@ -184,11 +183,11 @@ def _wanted(job: LoadJob, bits: int) -> "WeightsRequest":
     return WeightsRequest(job.folder, shape, kind, job.digest, job.cache)
 
 
-def _loss(more_T: Floats) -> Loss:
+def _loss(more_T: Float64s) -> Loss:
     return Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
 
 
-def _nats(job: LoadJob, wanted: "WeightsRequest", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
+def _nats(job: LoadJob, wanted: "WeightsRequest", arrays: "dict[str, Array]", texts_SC: Tokens) -> Float64s:
     """−log p of each token of the texts after their first ones."""
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
     from fastcoder_lsp.engine.int8.sync import default_threads  # noqa: PLC0415
@@ -204,9 +203,9 @@ def _nats(job: LoadJob, wanted: "WeightsRequest", arrays: "dict[str, Array]", te
         backend.close()
 
 
-def _nats_of(backend: Backend, tokens_C: Tokens) -> Floats:
+def _nats_of(backend: Backend, tokens_C: Tokens) -> Float64s:
     """−log p of each token of a text after its first one."""
-    found = list[Floats]()
+    found = list[Float64s]()
     for start in range(0, len(tokens_C) - 1, _ROWS):
         stop = min(start + _ROWS, len(tokens_C) - 1)
         logits_RV = backend.forward(Rows(tokens_C[start:stop], *_chain(stop - start), start, 0))
@@ -217,5 +216,5 @@ def _nats_of(backend: Backend, tokens_C: Tokens) -> Floats:
     return np.concatenate(found)
 
 
-def _chain(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _chain(count: int) -> tuple[Int64s, Int64s]:
     return np.arange(count) - 1, np.arange(count)

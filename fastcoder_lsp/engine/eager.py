@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.memory import LazyMemory
@@ -118,19 +118,17 @@ class EagerBackend:
         """The layers behind which hidden states are kept."""
         return self._wanted
 
-    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, start: int, stop: int) -> Floats:
         """Hidden states of the slots `start`…`stop`, [slots, kept layers, E]: a view, on the host."""
-        found: npt.NDArray[np.float32] = self.states_CSE[start:stop]
+        found: Floats = self.states_CSE[start:stop]
         return found
 
-    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Int64s) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
-        rows: npt.NDArray[np.float32] = (
-            self._embedding_VE[torch.from_numpy(tokens).to(self.device)].float().cpu().numpy()
-        )
+        rows: Floats = self._embedding_VE[torch.from_numpy(tokens).to(self.device)].float().cpu().numpy()
         return rows
 
-    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+    def last_norm(self) -> tuple[Floats, float]:
         """The weights of the norm before the head, [E], or [2 E] for LayerNorm, and its ε."""
         parts = [self._norm.scale_E] if self._norm.offset_E is None else [self._norm.scale_E, self._norm.offset_E]
         return torch.cat(parts).float().cpu().numpy(), self._norm.eps
@@ -155,7 +153,7 @@ class EagerBackend:
         """Do nothing: the cache is one allocation, freed as a whole."""
 
     @torch.inference_mode()
-    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+    def forward(self, rows: Rows) -> Floats | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         self.touched = max(self.touched, rows.cached + len(rows))
         x_TE = self._embedding_VE[torch.from_numpy(rows.tokens).to(self.device)]
@@ -176,7 +174,7 @@ class EagerBackend:
         if rows.logits_from == len(rows):
             return None
         h_TE = self._norm(x_TE[rows.logits_from :])
-        logits: npt.NDArray[np.float32] = F.linear(h_TE, self._head_VE).float().cpu().numpy()
+        logits: Floats = F.linear(h_TE, self._head_VE).float().cpu().numpy()
         return logits
 
     def compact(self, cached: int, path: Sequence[int]) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, DynamicCache
 
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.trial import is_lost
@@ -60,7 +60,7 @@ class ForeignBackend:
         self._cache: DynamicCache | None = None
         self._cuttable = self._can_cut()
 
-    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+    def forward(self, rows: Rows) -> Floats | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         try:
             return self._forward(rows)
@@ -70,7 +70,7 @@ class ForeignBackend:
             raise
 
     @torch.inference_mode()
-    def _forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+    def _forward(self, rows: Rows) -> Floats | None:
         del self._tokens[rows.cached :]
         prefix = list(self._tokens)
         tokens = rows.tokens.tolist()
@@ -96,7 +96,7 @@ class ForeignBackend:
         """Give the memory back."""
         del self._model, self._cache
 
-    def _run(self, tokens: list[int], last: int) -> npt.NDArray[np.float32]:
+    def _run(self, tokens: list[int], last: int) -> Floats:
         """Logits of the last `last` positions of `tokens`; reuses the tokens that the cache holds already."""
         kept = 0
         if self._cuttable and self._cache is not None:
@@ -111,7 +111,7 @@ class ForeignBackend:
         ids = torch.tensor([tokens[kept:]], device=self.device)
         outcome = self._model(ids, past_key_values=self._cache, use_cache=self._cuttable, logits_to_keep=last)
         self._held = tokens if self._cuttable else []
-        found: npt.NDArray[np.float32] = outcome.logits[0, -last:].float().cpu().numpy()
+        found: Floats = outcome.logits[0, -last:].float().cpu().numpy()
         return found
 
     def _can_cut(self) -> bool:

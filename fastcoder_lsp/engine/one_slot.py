@@ -6,9 +6,6 @@ owner's next call raises CacheLost.
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from fastcoder_lsp.core import (
     GREEDY,
     CacheLost,
@@ -24,6 +21,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.arrays import Floats, Int64s
 
 
 class OneSlot(Preparing):
@@ -110,11 +108,7 @@ class _Borrowed:
         return self._owner.taken_by(self).prefill(tokens, should_stop)
 
     def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Mapping[int, Int64s] | None = None, top_k: int = 0
     ) -> Verified:
         return self._owner.engine_of(self).step(tree, sampler, allowed, top_k)
 
@@ -125,12 +119,12 @@ class _Borrowed:
         engine = self._owner.engine
         return engine.keep_states(layers) if isinstance(engine, KeepingEngine) else not layers
 
-    def states(self, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, layers: Sequence[int], start: int, stop: int) -> Floats:
         engine = self._owner.engine_of(self)
         assert isinstance(engine, KeepingEngine)
         return engine.states(layers, start, stop)
 
-    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Tokens) -> Floats:
         engine = self._owner.engine
         assert isinstance(engine, KeepingEngine)
         return engine.embed(tokens)
@@ -144,11 +138,7 @@ class _BorrowedLaunching(_Borrowed):
     """A slot of an engine whose step can be launched and collected separately."""
 
     def launch(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Mapping[int, Int64s] | None = None, top_k: int = 0
     ) -> None:
         engine = self._owner.engine_of(self)
         assert isinstance(engine, LaunchingEngine)

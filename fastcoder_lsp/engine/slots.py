@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import (
     GREEDY,
@@ -24,6 +23,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.backend import Backend, KeepingBackend, SkimmingBackend, can_keep, with_layers
 from fastcoder_lsp.engine.one_slot import OneSlot
@@ -174,7 +174,7 @@ class SlotEngines:
             self._backend.keep_states(needed)
         return True
 
-    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Tokens) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
         assert isinstance(self._backend, KeepingBackend)
         return self._backend.embed(np.asarray(tokens, np.int64))
@@ -255,11 +255,7 @@ class Slot:
         return Prefilled(0, 0, done=False) if engine is None else engine.prefill(tokens, should_stop)
 
     def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Mapping[int, Int64s] | None = None, top_k: int = 0
     ) -> Verified:
         """One forward pass over `tree`; raises CacheLost after an eviction."""
         if self.engine is None:
@@ -272,9 +268,7 @@ class Slot:
         """Parts of the model that may be left out of `skim`."""
         return self._pool.sublayers
 
-    def skim(
-        self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> tuple[Int64s, Floats]:
         """`core.SkimmingEngine.skim`."""
         if self.engine is None:
             raise CacheLost
@@ -284,13 +278,13 @@ class Slot:
         """Keep hidden states behind these layers, here and in all other slots."""
         return self._pool.keep_states(layers)
 
-    def states(self, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, layers: Sequence[int], start: int, stop: int) -> Floats:
         """Hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]; raises CacheLost."""
         if self.engine is None:
             raise CacheLost
         return self.engine.states(layers, start, stop)
 
-    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Tokens) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
         return self._pool.embed(tokens)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.backend import (
     Backend,
@@ -64,11 +64,7 @@ class TreeEngine:
         return Prefilled(reused, len(self._cached) - reused, len(self._cached) == len(tokens))
 
     def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Mapping[int, Int64s] | None = None, top_k: int = 0
     ) -> Verified:
         """One forward pass; draft tokens outside the vocabulary are no error: they are never accepted."""
         tree.check()
@@ -88,9 +84,7 @@ class TreeEngine:
         """Parts of the model that may be left out of `skim`."""
         return self.backend.sublayers if isinstance(self.backend, SkimmingBackend) else 0
 
-    def skim(
-        self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> tuple[Int64s, Floats]:
         """`core.SkimmingEngine.skim`: writes to slots behind the cached ones, where the next step overwrites them."""
         self._check_ids(tokens)
         start, count = len(self._cached) + after, len(tokens)
@@ -110,13 +104,13 @@ class TreeEngine:
             self._cached.clear()
         return True
 
-    def states(self, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, layers: Sequence[int], start: int, stop: int) -> Floats:
         """Hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]."""
         assert isinstance(self.backend, KeepingBackend)
         assert 0 <= start <= stop <= len(self._cached)
         return read_states(self.backend, layers, start, stop)
 
-    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Tokens) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
         assert isinstance(self.backend, KeepingBackend)
         return self.backend.embed(np.asarray(tokens, np.int64))

@@ -23,18 +23,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Proposal, Sampler
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
 from fastcoder_lsp.core.noise import gumbel, uniform
 
 HEAD = 512  # how many of the best tokens top-p sorts first
 _FOLD = 64
 
 
-def choose(
-    logits_V: npt.NDArray[np.float32], sampler: Sampler, position: int, allowed: npt.NDArray[np.int64] | None = None
-) -> int:
+def choose(logits_V: Floats, sampler: Sampler, position: int, allowed: Int64s | None = None) -> int:
     """The next token at `position` in the text, of `allowed` ids only. Ties go to the lowest id."""
     if allowed is None:
-        ids: npt.NDArray[np.int64] | None = None
+        ids: Int64s | None = None
         values = logits_V
     else:
         assert len(allowed), "an empty set of allowed tokens leaves nothing to choose"
@@ -49,9 +48,7 @@ def choose(
     return int(kept_ids[int(np.argmax(noisy))])
 
 
-def distribution(
-    logits_V: npt.NDArray[np.float32], sampler: Sampler, allowed: npt.NDArray[np.int64] | None = None
-) -> npt.NDArray[np.float64]:
+def distribution(logits_V: Floats, sampler: Sampler, allowed: Int64s | None = None) -> Float64s:
     """The probabilities [V] that `choose` draws by; the temperature is above 0."""
     assert sampler.temperature > 0, "greedy decoding draws nothing"
     ids = np.arange(len(logits_V)) if allowed is None else np.unique(allowed)
@@ -63,7 +60,7 @@ def distribution(
     return probabilities_V
 
 
-def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[np.int64]:
+def _nucleus(scaled: Float64s, sampler: Sampler) -> Int64s:
     """Ascending indices that top-k and then top-p keep; ties at an edge go to the lower index."""
     count = len(scaled)
     top_k = min(sampler.top_k, count) if sampler.top_k > 0 else count
@@ -83,7 +80,7 @@ def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[n
         taken = top_k
 
 
-def best_first(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.int64]:
+def best_first(values: npt.NDArray[np.floating], count: int) -> Int64s:
     """Indices of the `count` highest values, highest first, equal ones by index."""
     if count == 0 or count >= len(values):
         near = np.arange(len(values), dtype=np.int64)
@@ -93,7 +90,7 @@ def best_first(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.i
     return near[np.argsort(-values[near], kind="stable")[:count]].astype(np.int64)
 
 
-def _near_best(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.int64]:
+def _near_best(values: npt.NDArray[np.floating], count: int) -> Int64s:
     """Ascending indices of the `count` highest values and all their equals; few where `values` are many.
 
     Folds the values into `_FOLD` lines and takes each column's maximum with a few wide operations: dropping the columns
@@ -112,7 +109,7 @@ def _edge(values: npt.NDArray[np.floating], count: int) -> Any:
     return np.partition(values, len(values) - count)[len(values) - count]
 
 
-def top_rows(logits_RV: npt.NDArray[np.float32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+def top_rows(logits_RV: Floats, count: int) -> tuple[Int64s, Floats]:
     """The `count` best ids and logits of every row, best first, equal ones by id."""
     count = min(count, logits_RV.shape[1])
     ids_RK = np.empty((len(logits_RV), count), dtype=np.int64)
@@ -126,12 +123,7 @@ Attempts = Mapping[int, list[tuple[int, Proposal]]]
 
 
 def accept_by_rejection(
-    tree: DraftTree,
-    logits_RV: npt.NDArray[np.float32],
-    sampler: Sampler,
-    allowed: Mapping[int, npt.NDArray[np.int64]],
-    cached: int,
-    room: int,
+    tree: DraftTree, logits_RV: Floats, sampler: Sampler, allowed: Mapping[int, Int64s], cached: int, room: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Arguments and results as of `verification.accept`; the sampler's temperature is above 0."""
     attempts = attempts_of(tree)
@@ -166,8 +158,8 @@ def attempts_of(tree: DraftTree) -> Attempts:
 
 
 def _try(
-    tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: npt.NDArray[np.float64], seed: int, position: int
-) -> tuple[int | None, npt.NDArray[np.float64]]:
+    tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: Float64s, seed: int, position: int
+) -> tuple[int | None, Float64s]:
     for index, (child, proposal) in enumerate(tried):
         token = tree.tokens[child]
         wanted = target_V[token] if 0 <= token < len(target_V) else 0.0
@@ -184,18 +176,13 @@ def _try(
     return None, target_V
 
 
-def _draw(target_V: npt.NDArray[np.float64], seed: int, position: int) -> int:
+def _draw(target_V: Float64s, seed: int, position: int) -> int:
     ids = np.flatnonzero(target_V)
     return int(ids[int(np.argmax(np.log(target_V[ids]) + gumbel(seed, position, ids)))])
 
 
 def accept(
-    tree: DraftTree,
-    logits_RV: npt.NDArray[np.float32],
-    sampler: Sampler,
-    allowed: Mapping[int, npt.NDArray[np.int64]],
-    cached: int,
-    room: int,
+    tree: DraftTree, logits_RV: Floats, sampler: Sampler, allowed: Mapping[int, Int64s], cached: int, room: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The accepted draft nodes, root first, and the tokens emitted: theirs and the model's own next one.
 

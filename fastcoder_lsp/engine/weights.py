@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Multipliers, Shape, multipliers
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 from fastcoder_lsp.model.tensors import Tensors, config_in, open_tensors
@@ -30,8 +31,6 @@ _GRANITE_4 = {
     "mlp.down_proj": ("shared_mlp.output_linear", 0, 1),
 }
 """Llama's name → Granite 4's, the index of its part, and the number of parts."""
-
-Floats = npt.NDArray[np.float32]
 
 
 class Weights:

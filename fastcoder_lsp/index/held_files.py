@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-import numpy as np
-import numpy.typing as npt
-
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Liveness, Part, build_part, liveness
 from fastcoder_lsp.index.searcher import NOTHING, LivePart, StoreSnapshot
@@ -346,7 +344,7 @@ class HeldFiles:
         self,
         old: Sequence[HeldPart],
         kind: PartKind,
-        room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.MergeTarget],
+        room: Callable[[Int64s, tuple[FileRecord, ...], int], merging.MergeTarget],
         should_stop: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Merge holdings, unlocked, into one part of another kind; False, unchanged, if `should_stop` ended it."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.index.part import MOST_TOKENS, FileRecord, Liveness, Part, Tokens32, file_starts, fill
 from fastcoder_lsp.index.search_kernel import int32_array, int64_array, uint64_array
 from fastcoder_lsp.kernels import NONE, inner, kernel
@@ -55,14 +55,14 @@ class MergeTarget(Protocol):
         """Cancel the merge and delete its output."""
 
 
-MakeRoom: TypeAlias = Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], MergeTarget]
+MakeRoom: TypeAlias = Callable[[Int64s, tuple[FileRecord, ...], int], MergeTarget]
 """From `starts`, `records` and the number of entries."""
 
 
 class MemoryRoom(MergeTarget):
     """Room for a part in memory."""
 
-    def __init__(self, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int) -> None:
+    def __init__(self, starts: Int64s, records: tuple[FileRecord, ...], entries: int) -> None:
         self._starts, self._records = starts, records
         self.tokens_N: Tokens32 = np.empty(int(starts[-1]), np.int32)
         self.order_M: Tokens32 = np.empty(entries, np.int32)
@@ -109,7 +109,7 @@ def weave(
     return room.finish()
 
 
-def _row(part: Part, live: Liveness | None, shifts: npt.NDArray[np.int64]) -> tuple[int, ...]:
+def _row(part: Part, live: Liveness | None, shifts: Int64s) -> tuple[int, ...]:
     bits = 0 if live is None else live.bits.ctypes.data
     tokens, order, starts = part.tokens_N.ctypes.data, part.order_M.ctypes.data, part.starts.ctypes.data
     return tokens, len(part.tokens_N), order, len(part.order_M), bits, starts, shifts.ctypes.data, len(part.records)

@@ -20,23 +20,24 @@ import numpy.typing as npt
 from pydivsufsort import divsufsort
 from pydivsufsort.dll import libdivsufsort
 
+from fastcoder_lsp.core.arrays import Int32s, Int64s
 from fastcoder_lsp.kernels import inner, kernel
 
-Tokens32 = npt.NDArray[np.int32]
+Tokens32 = Int32s
 
 SEPARATOR = -1
 LARGEST_ID = 2**24 - 1
 MOST_TOKENS = 500_000_000  # bound on a part's tokens: four bytes a token must stay below 2^31 bytes for the sorter
 
 
-def file_starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+def file_starts(lengths: Sequence[int]) -> Int64s:
     """The offsets of files of these lengths, and N: file i is `tokens_N[starts[i] : starts[i + 1] - 1]`."""
     starts = np.ones(len(lengths) + 1, np.int64)
     starts[1:] += np.cumsum(np.array(lengths, np.int64) + 1)
     return starts
 
 
-def fill(files: Sequence[Tokens32], starts: npt.NDArray[np.int64], tokens_N: Tokens32) -> None:
+def fill(files: Sequence[Tokens32], starts: Int64s, tokens_N: Tokens32) -> None:
     """Lay out the tokens of several files, separators between them."""
     tokens_N[0] = SEPARATOR
     for file, start in zip(files, starts, strict=False):
@@ -114,7 +115,7 @@ class Part:
 
     tokens_N: Tokens32
     order_M: Tokens32
-    starts: npt.NDArray[np.int64]
+    starts: Int64s
     records: tuple[FileRecord, ...]
     name: str = ""
 
@@ -151,7 +152,7 @@ def text_digest(text: str) -> str:
 
 
 _FEW = 4
-Numbers = TypeVar("Numbers", npt.NDArray[np.int32], npt.NDArray[np.uint32])
+Numbers = TypeVar("Numbers", Int32s, npt.NDArray[np.uint32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +160,12 @@ class Liveness:
     """`bits` of 64 entries each, lowest bit first; `before[w]`: live entries in the words before w; `live`: all."""
 
     bits: npt.NDArray[np.uint64]
-    before: npt.NDArray[np.int64]
+    before: Int64s
     live: int
 
 
 def liveness(
-    order_M: npt.NDArray[np.int32],
-    starts: npt.NDArray[np.int64],
-    dead: Iterable[int],
-    previous: tuple[Liveness | None, Iterable[int]] = (None, ()),
+    order_M: Int32s, starts: Int64s, dead: Iterable[int], previous: tuple[Liveness | None, Iterable[int]] = (None, ())
 ) -> Liveness | None:
     """The liveness of a part whose files `dead` (indexes) must not be found; None if all live.
 

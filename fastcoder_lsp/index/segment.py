@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.files import TEMPORARY, check_room, delete, private_file, reserve, sync_folder
 from fastcoder_lsp.index.part import FileRecord, Part, Tokens32
 
@@ -42,7 +42,7 @@ class SegmentDraft:
     """
 
     def __init__(
-        self, path: Path, identity: str, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int
+        self, path: Path, identity: str, starts: Int64s, records: tuple[FileRecord, ...], entries: int
     ) -> None:
         self._path, self._identity, self._temporary = path, identity, path.with_name(path.name + TEMPORARY)
         n = int(starts[-1])

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import filelock
-import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.files import private_folder
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.held_files import HeldFiles, PartKind
@@ -291,9 +290,7 @@ class Store(HeldFiles):
                 self._write_manifest()
         delete_unnamed(self.folder, self._manifest)
 
-    def _segment_room(
-        self, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int
-    ) -> SegmentDraft:
+    def _segment_room(self, starts: Int64s, records: tuple[FileRecord, ...], entries: int) -> SegmentDraft:
         return SegmentDraft(new_segment_path(self.folder), self._identity, starts, records, entries)
 
     def _load(self) -> bool:

@@ -11,7 +11,8 @@ from itertools import chain
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
+
+from fastcoder_lsp.core.arrays import Int32s
 
 TERMS = 1 << 20  # numbers that a word may have
 LEAST_LETTERS = 2
@@ -27,8 +28,8 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 class LineTerms:
     """The words of a text, line by line."""
 
-    terms_W: npt.NDArray[np.int32]  # int32, the words' numbers in their order
-    starts_L: npt.NDArray[np.int32]  # int32, the start of each line's words, and the end
+    terms_W: Int32s  # int32, the words' numbers in their order
+    starts_L: Int32s  # int32, the start of each line's words, and the end
 
     @property
     def lines(self) -> int:
@@ -53,7 +54,7 @@ class Terms:
         starts[-1] = len(numbers) - len(ends)
         return LineTerms(numbers[numbers != _LINE_END], starts)
 
-    def of(self, text: str) -> npt.NDArray[np.int32]:
+    def of(self, text: str) -> Int32s:
         """All words of a text in their order."""
         return self.of_lines(text).terms_W
 

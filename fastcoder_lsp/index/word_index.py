@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats, Int32s, Int64s
 from fastcoder_lsp.core.files import appearing, check_room, private_folder
 from fastcoder_lsp.index.terms import TERMS
 
@@ -36,17 +37,15 @@ _WORDS_AT_ONCE = TERMS // 64  # words merged at once: it bounds the memory of a 
 class Postings:
     """The files that hold each word."""
 
-    starts: npt.NDArray[np.int32]
+    starts: Int32s
     """Int32 (TERMS + 1), the start of each word's list in `files`, uint16 numbers of files, each list unordered."""
     files: npt.NDArray[np.uint16]
 
-    def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def counts(self, terms: Int32s) -> Int32s:
         """The number of files that hold each of these words."""
         return self.starts[terms + 1] - self.starts[terms]
 
-    def add_scores(
-        self, terms: npt.NDArray[np.int32], weights: npt.NDArray[np.float32], scores: npt.NDArray[np.float32]
-    ) -> None:
+    def add_scores(self, terms: Int32s, weights: Floats, scores: Floats) -> None:
         """Add each word's weight to the scores of its files; `scores` is indexed by their numbers."""
         _add(self.files, self.starts[terms], self.starts[terms + 1], weights, scores)
 
@@ -55,21 +54,19 @@ class Postings:
 class FewPostings:
     """The same for a few files, made in little time and memory."""
 
-    terms: npt.NDArray[np.int32]  # int32, ascending
+    terms: Int32s  # int32, ascending
     files: npt.NDArray[np.uint16]  # uint16, the file that holds the word at the same place in `terms`
 
-    def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    def counts(self, terms: Int32s) -> Int32s:
         """The number of files that hold each of these words."""
         begins, ends = self._places(terms)
         return (ends - begins).astype(np.int32)
 
-    def add_scores(
-        self, terms: npt.NDArray[np.int32], weights: npt.NDArray[np.float32], scores: npt.NDArray[np.float32]
-    ) -> None:
+    def add_scores(self, terms: Int32s, weights: Floats, scores: Floats) -> None:
         """As `Postings.add_scores`."""
         _add(self.files, *self._places(terms), weights, scores)
 
-    def _places(self, terms: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _places(self, terms: Int32s) -> tuple[Int64s, Int64s]:
         return np.searchsorted(self.terms, terms), np.searchsorted(self.terms, terms, side="right")
 
 
@@ -77,7 +74,7 @@ EMPTY = Postings(np.zeros(TERMS + 1, np.int32), np.zeros(0, np.uint16))
 NO_FEW = FewPostings(np.zeros(0, np.int32), np.zeros(0, np.uint16))
 
 
-def postings_of(numbers: Sequence[int], terms: Sequence[npt.NDArray[np.int32]]) -> FewPostings:
+def postings_of(numbers: Sequence[int], terms: Sequence[Int32s]) -> FewPostings:
     """The lists of some files: each one's number, and its words, each once."""
     if not terms:
         return NO_FEW
@@ -87,7 +84,7 @@ def postings_of(numbers: Sequence[int], terms: Sequence[npt.NDArray[np.int32]]) 
     return FewPostings(words[order], files[order])
 
 
-def merged(many: Postings, few: FewPostings, numbers: npt.NDArray[np.int32]) -> Postings:
+def merged(many: Postings, few: FewPostings, numbers: Int32s) -> Postings:
     """Merge both, with files renumbered.
 
     `many` is the larger one; the caller drops it, so memory for both is taken once. `numbers` holds a file's new number
@@ -114,11 +111,7 @@ def merged(many: Postings, few: FewPostings, numbers: npt.NDArray[np.int32]) -> 
 
 
 def _add(
-    files: npt.NDArray[np.uint16],
-    begins: npt.NDArray[np.int32] | npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int32] | npt.NDArray[np.int64],
-    weights: npt.NDArray[np.float32],
-    scores: npt.NDArray[np.float32],
+    files: npt.NDArray[np.uint16], begins: Int32s | Int64s, ends: Int32s | Int64s, weights: Floats, scores: Floats
 ) -> None:
     for begin, end, weight in zip(begins.tolist(), ends.tolist(), weights.tolist(), strict=True):
         scores[files[begin:end]] += weight
@@ -138,8 +131,8 @@ class StoredWords:
 
     postings: Postings
     keys: tuple[str, ...]
-    lengths: npt.NDArray[np.float32]  # float32, how many different words each file has
-    stamps: npt.NDArray[np.int64]  # int64, which change when a file changes
+    lengths: Floats  # float32, how many different words each file has
+    stamps: Int64s  # int64, which change when a file changes
 
 
 def write(path: Path, words: StoredWords) -> None:
@@ -237,7 +230,7 @@ class WordIndex:
         self._keys: list[str | None] = []
         self._lengths = np.zeros(_SPARE, np.float32)
         self._stamps = np.zeros(_SPARE, np.int64)
-        self._waiting: dict[str, npt.NDArray[np.int32]] = {}
+        self._waiting: dict[str, Int32s] = {}
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -260,7 +253,7 @@ class WordIndex:
         """Whether the index takes no more files."""
         return len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS
 
-    def put(self, key: str, terms: npt.NDArray[np.int32], stamp: int = 0) -> bool:
+    def put(self, key: str, terms: Int32s, stamp: int = 0) -> bool:
         """Set a file's words, in any order, and the 64 bits that `stamp` returns; False if there is too much."""
         self.remove(key)
         if len(self._keys) >= _NUMBERS:
@@ -333,12 +326,12 @@ class WordIndex:
             self._numbers = {key: number for number, key in enumerate(words.keys)}
             self._waiting, self._recent = {}, NO_FEW
 
-    def weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+    def weights(self, terms: Int32s) -> Floats:
         """The weight of each word: BM25's inverse document frequency over files, never negative."""
         with self._lock:
             return self._weights(terms)
 
-    def best(self, terms: npt.NDArray[np.int32], most: int) -> list[str]:
+    def best(self, terms: Int32s, most: int) -> list[str]:
         """The `most` files that match these words best, best first; each word is given once."""
         with self._lock:
             files, numbers = len(self._numbers), len(self._keys)
@@ -361,7 +354,7 @@ class WordIndex:
             keys = [self._keys[number] for number in first.tolist()]
         return [key for key in keys if key is not None][:most]
 
-    def _weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+    def _weights(self, terms: Int32s) -> Floats:
         files = max(len(self._numbers), 1)
         # Removed files count until the next merge; they are few.
         counts = np.minimum(self._base.counts(terms) + self._changed().counts(terms), files)

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model.machine import require_memory
 from fastcoder_lsp.model.tensors import SafetensorsTensors
@@ -62,7 +63,7 @@ class DrafterFiles:
     record: DrafterRecord
     folder: Path
 
-    def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
+    def tensors(self) -> dict[str, Floats]:
         """All weights as fp32, ids as they are; ModelInvalidError for a damaged file, ResourceError without memory."""
         path = self.folder / WEIGHTS
         require_memory(2 * path.stat().st_size if path.is_file() else 0)

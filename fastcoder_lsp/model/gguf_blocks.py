@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats
+
 Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
 
 F32, F16, BF16 = 0, 1, 30
 _GROUP, _SUPER = 32, 256

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.files import gguf_of, read_origin
 from fastcoder_lsp.model.gguf_blocks import GgmlType, kind_of, unfold
@@ -62,7 +62,7 @@ class GgufTensors:
         """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         return self._kind(self._heads[gguf_name(name)]).name
 
-    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def rows(self, name: str, start: int, stop: int) -> Floats:
         """The rows `start` to `stop`, as fp32."""
         head = self._heads[gguf_name(name)]
         heads = turned_heads(self._architecture, head.name, self._config)
@@ -75,7 +75,7 @@ class GgufTensors:
         turned = np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(found.shape)
         return turned[start - first * dim : stop - first * dim]
 
-    def raw(self, name: str) -> npt.NDArray[np.float32]:
+    def raw(self, name: str) -> Floats:
         """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
         return self.rows(name, 0, self.shape(name)[0])
 
@@ -88,7 +88,7 @@ class GgufTensors:
         assert kind is not None, "the header was checked"
         return kind
 
-    def _read(self, head: TensorHead, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def _read(self, head: TensorHead, start: int, stop: int) -> Floats:
         """Rows in the file's order; of a vector its numbers."""
         kind = self._kind(head)
         columns, *outer = head.sizes
@@ -97,7 +97,7 @@ class GgufTensors:
         blocks = columns // kind.numbers
         return self._blocks(head, kind, start * blocks, (stop - start) * blocks).reshape(stop - start, columns)
 
-    def _blocks(self, head: TensorHead, kind: GgmlType, start: int, count: int) -> npt.NDArray[np.float32]:
+    def _blocks(self, head: TensorHead, kind: GgmlType, start: int, count: int) -> Floats:
         found = np.empty((count, kind.size), dtype=np.uint8)
         try:
             self._file.seek(self._data_from + head.offset + start * kind.size)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
+from fastcoder_lsp.core.arrays import Floats, Int32s, Int64s
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.files import INDEX, ORIGIN, WEIGHTS, gguf_of, weight_files
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
@@ -32,7 +33,7 @@ class Tensors(Protocol):
     def kind(self, name: str) -> str:
         """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
 
-    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def rows(self, name: str, start: int, stop: int) -> Floats:
         """The rows `start` to `stop`, as fp32."""
 
     def raw(self, name: str) -> npt.NDArray[np.generic]:
@@ -110,15 +111,15 @@ class SafetensorsTensors:
         """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         return str(self._entries[name][2]["dtype"])
 
-    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def rows(self, name: str, start: int, stop: int) -> Floats:
         """The rows `start` to `stop`, as fp32."""
         found = self._read(name, start, stop)
         if self.kind(name) == "BF16":
-            wide: npt.NDArray[np.float32] = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
+            wide: Floats = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
             return wide
         if self.kind(name) not in FRACTIONS:
             raise ModelInvalidError(f"{name} is {self.kind(name)}, not a floating-point type", DAMAGED_HINT)
-        plain: npt.NDArray[np.float32] = found.astype(np.float32, copy=False)
+        plain: Floats = found.astype(np.float32, copy=False)
         return plain
 
     def raw(self, name: str) -> npt.NDArray[Any]:
@@ -170,8 +171,6 @@ HINT = "Use the same model as a GGUF file, or unquantized."
 _WEIGHT = ".weight"
 _AWQ_ORDER = np.array([0, 4, 1, 5, 2, 6, 3, 7])
 """Which four bits of a word, counted from the lowest, hold its first, second, … number."""
-
-Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +226,7 @@ class QuantisedTensors:
         """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         return self._packed.kind(name) if self._stem(name) is None else self._scheme.method
 
-    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def rows(self, name: str, start: int, stop: int) -> Floats:
         """The rows `start` to `stop`, as fp32."""
         stem = self._stem(name)
         return self._packed.rows(name, start, stop) if stem is None else self._matrix(stem).rows(start, stop)
@@ -274,7 +273,7 @@ class _MatrixParts:
             if self._group_K.shape != (columns,) or self._group_K.min() < 0 or self._group_K.max() >= groups:
                 raise ModelInvalidError(f"{stem}.g_idx refers to groups that do not exist", HINT)
 
-    def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def rows(self, start: int, stop: int) -> Floats:
         """Outputs `start` to `stop`, [N, K]."""
         each = self._scheme.in_a_word
         first, last = start // each * each, -(-stop // each) * each
@@ -290,14 +289,14 @@ class _MatrixParts:
         found_KN *= self._scales_GN[:, start:stop][self._group_K]
         return np.ascontiguousarray(found_KN.T)
 
-    def _across(self, words: Ints) -> npt.NDArray[np.int64]:
+    def _across(self, words: Int32s) -> Int64s:
         """Numbers that lie beside each other in words: [..., W] → [..., W · numbers in a word]."""
         bits, each = self._scheme.bits, self._scheme.in_a_word
         places = _AWQ_ORDER if self._scheme.method == "awq" else np.arange(each)
         found = (words.view(np.uint32)[..., None] >> (bits * places).astype(np.uint32)) & np.uint32((1 << bits) - 1)
         return found.reshape(*words.shape[:-1], words.shape[-1] * each).astype(np.int64)
 
-    def _down(self, words: Ints) -> npt.NDArray[np.uint32]:
+    def _down(self, words: Int32s) -> npt.NDArray[np.uint32]:
         """Numbers that lie below each other: [W, N] → [W · numbers in a word, N]."""
         bits, each = self._scheme.bits, self._scheme.in_a_word
         shifts = (bits * np.arange(each)).astype(np.uint32)[:, None]
@@ -305,7 +304,7 @@ class _MatrixParts:
         return found.reshape(words.shape[0] * each, words.shape[1])
 
 
-def _integers(packed: Tensors, name: str) -> Ints:
+def _integers(packed: Tensors, name: str) -> Int32s:
     found = packed.raw(name)
     if found.dtype != np.int32:
         raise ModelInvalidError(f"{name} is {packed.kind(name)}, not I32", HINT)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core.arrays import Floats, Int32s
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
 from fastcoder_lsp.index.word_index import WordIndex
@@ -65,8 +65,8 @@ Load = Callable[[str], FileWords | None]
 class WordQuery:
     """Distinct words, sorted, and their weights."""
 
-    terms_Q: npt.NDArray[np.int32]
-    weights_Q: npt.NDArray[np.float32]
+    terms_Q: Int32s
+    weights_Q: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
     return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
 
-def _scores(query: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
+def _scores(query: WordQuery, files: Sequence[LineTerms]) -> list[Floats]:
     counted = [_counted(query, file) for file in files]
     mean = max(float(np.mean(np.concatenate([lengths for _, lengths in counted]))), 1.0)
     scores = []
@@ -240,7 +240,7 @@ def _scores(query: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np
     return scores
 
 
-def _counted(query: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _counted(query: WordQuery, lines: LineTerms) -> tuple[Floats, Floats]:
     """Occurrences of the query's words in each piece of two halves of `STEP` lines, and each piece's words."""
     asked = len(query.terms_Q)
     halves = min(max(-(-lines.lines // STEP), 1), max(_MAX_CELLS // asked, 1))

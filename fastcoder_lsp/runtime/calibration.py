@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.engine.calibrated import CalibrationResult, choose_weights, forget_chosen
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.errors import UsageError
@@ -70,7 +70,7 @@ def undo(name: str) -> tuple[str, bool]:
     return files.name, forget_chosen(files.digest, cache_folder())
 
 
-def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length: int) -> npt.NDArray[np.int64]:
+def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length: int) -> Int64s:
     """`count` fill-in-the-middle prompts of `length` tokens with their answers, from texts spread over `texts`.
 
     Raises:

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from fastcoder_lsp.core import Engine, EngineInfo, Engines, Preparing, Snapshot, StepCosts, Tokens
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import UNTRAINED, Drafter, Trained
@@ -110,7 +108,7 @@ class Runtime:
     tokenizer: Tokenizer
     prompts: PromptBuilder  # builds prompts, and remembers each document's earlier ones
     drafter: Drafter
-    allow: Callable[[bytes], npt.NDArray[np.int64]]  # the ids that may come next while bytes are left to heal
+    allow: Callable[[bytes], Int64s]  # the ids that may come next while bytes are left to heal
     limits: DecodeLimits
     costs: StepCosts
     context: Context = NO_CONTEXT

@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
@@ -30,6 +29,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import NoDrafter
@@ -138,7 +138,7 @@ class _ScriptedSlot:
         self,
         tree: DraftTree,
         sampler: Sampler = GREEDY,  # noqa: ARG002 the interface
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,  # noqa: ARG002
+        allowed: Mapping[int, Int64s] | None = None,  # noqa: ARG002
         top_k: int = 0,  # noqa: ARG002
     ) -> Verified:
         if not self._there:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
+from fastcoder_lsp.core.arrays import Int32s, Int64s
 from fastcoder_lsp.core.files import appearing
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.train.example import Example, Ids, Labels, Pairs, Sequences, order, trunk
@@ -42,7 +42,7 @@ class Trajectory:
 
     prompt: Ids
     output: Ids
-    states: tuple[npt.NDArray[np.int64], ...]
+    states: tuple[Int64s, ...]
     block: int
 
     def block_of(self, index: int) -> Ids:
@@ -67,7 +67,7 @@ def cleaned(trajectory: Trajectory) -> Trajectory | None:
     return Trajectory(trajectory.prompt, trajectory.output[: kept * trajectory.block], states, trajectory.block)
 
 
-def _moving(states: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _moving(states: Int64s) -> Int64s:
     moved = [place == 0 or not np.array_equal(states[place], states[place - 1]) for place in range(len(states))]
     return states[moved]
 
@@ -116,7 +116,7 @@ def load(path: Path) -> list[Trajectory]:
         ) from error
 
 
-def _joined(parts: Sequence[Ids]) -> npt.NDArray[np.int32]:
+def _joined(parts: Sequence[Ids]) -> Int32s:
     return np.concatenate([np.zeros(0, np.int32), *(part.astype(np.int32) for part in parts)])
 
 

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import Change
+from fastcoder_lsp.core.arrays import Int32s
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_parts
 from fastcoder_lsp.edits.gate import differing
@@ -105,7 +105,7 @@ class EditExample:
 class EncodedExample:
     """A prompt's tokens and, from `answer` on, its answer's with the end mark; `changed`: places of changed ones."""
 
-    tokens: npt.NDArray[np.int32]
+    tokens: Int32s
     answer: int
     changed: tuple[int, ...]
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt.templates import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 
-Ids = npt.NDArray[np.int64]
+Ids = Int64s
 
 
 def _none() -> Ids:
@@ -152,7 +153,7 @@ class Sequences:
         window = self._windows[order(len(self._windows), self._seed, index)]
         return self._made(window, random.Random(f"window {self._seed} {index}"))  # noqa: S311
 
-    def counts(self, vocabulary: int) -> npt.NDArray[np.int64]:
+    def counts(self, vocabulary: int) -> Int64s:
         """How often each token of the vocabulary occurs in the windows of `at`."""
         return sum(
             (np.bincount(window, minlength=vocabulary) for window in self._windows), np.zeros(vocabulary, np.int64)

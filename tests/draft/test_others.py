@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import NORMED, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import eagle
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
-from fastcoder_lsp.draft.base import Floats, Linear, Pinned, exact
+from fastcoder_lsp.draft.base import Linear, Pinned, exact
 from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters, LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters, RestDrafter, RestParameters

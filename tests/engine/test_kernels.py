@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.draft.base import Floats
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.linear import packed_linear

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Verified
+from fastcoder_lsp.core.arrays import Floats, Int8s, Int32s, Int64s
 from fastcoder_lsp.core.files import appearing, private_folder, read_cached
 from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, FROM_PROMPT, FROM_RECYCLING, FROM_REPOSITORY, Source
 from fastcoder_lsp.kernels import inlined, kernel
@@ -52,7 +52,6 @@ RANKS = 8  # candidates that are kept of a row
 SURENESS = 10  # levels of sureness of a candidate, 0 the surest
 _EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
 _NO_TOKEN = np.int64(-1)  # no token, in the type of keys: numba infers types from constants (`kernels.NONE`)
-Floats = npt.NDArray[np.float32]
 
 
 @inlined
@@ -253,10 +252,10 @@ class RowTable(NamedTuple):
     slot.
     """
 
-    keys_M: npt.NDArray[np.int64]
-    ids_MR: npt.NDArray[np.int32]
-    sure_MR: npt.NDArray[np.int8]
-    filled: npt.NDArray[np.int64]
+    keys_M: Int64s
+    ids_MR: Int32s
+    sure_MR: Int8s
+    filled: Int64s
 
 
 def new_table(slots: int = 8192) -> RowTable:

@@ -11,10 +11,10 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core.arrays import Int32s
 from fastcoder_lsp.draft.auto.evidence import OUTDATED, REPOSITORY, SOURCES, TRAINED
 from fastcoder_lsp.draft.auto.tree import TAIL, WEIGHT_GROWTH, Continuations
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Pinned
@@ -46,19 +46,19 @@ class FoundContinuations:
         rows_KD = np.full((self.capacity, self.depth), GAP, np.int32)
         self._all = Continuations(rows_KD, *(np.zeros(self.capacity, np.int32) for _ in range(2)))
         self._filled = 0
-        self._tail_L: npt.NDArray[np.int32] | None = None
+        self._tail_L: Int32s | None = None
 
     def clear(self) -> None:
         """Begin another draft."""
         self._filled, self._tail_L = 0, None
 
-    def tail(self, tokens: Sequence[int]) -> npt.NDArray[np.int32]:
+    def tail(self, tokens: Sequence[int]) -> Int32s:
         """The end of the text, backwards; made once for all sources of a draft."""
         if self._tail_L is None:
             self._tail_L = np.array(tokens[: -TAIL - 1 : -1], np.int32)
         return self._tail_L
 
-    def free(self, rows: int) -> npt.NDArray[np.int32]:
+    def free(self, rows: int) -> Int32s:
         """The next free rows, at most `rows`, to write to before `take`."""
         return self._all.rows_KD[self._filled : self._filled + rows]
 
@@ -69,7 +69,7 @@ class FoundContinuations:
         self._all.match_K[start:end] = min(match, TAIL)
         self._filled = end
 
-    def add(self, rows_KD: npt.NDArray[np.int32], source: int, match: int) -> None:
+    def add(self, rows_KD: Int32s, source: int, match: int) -> None:
         """Copy continuations, padded with `GAP`; those that do not fit are left out."""
         free_KD = self.free(len(rows_KD))
         columns = min(rows_KD.shape[1], self.depth)
@@ -276,7 +276,7 @@ def _paths(grown: Sequence[PredictedToken]) -> Iterator[tuple[list[int], float]]
             yield path[::-1], shares[leaf]
 
 
-def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32], longest: int) -> tuple[int, int]:
+def resynchronise(output: Int32s, expected: Int32s, longest: int) -> tuple[int, int]:
     """Where `expected` goes on after `output`, and the match's length, at most `longest`; 0: nowhere."""
     if len(output) < len(expected) and np.array_equal(expected[: len(output)], output):
         return len(output), longest

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int32s
 from fastcoder_lsp.draft.auto.evidence import (
     ABSENT,
     FROZEN,
@@ -51,9 +51,9 @@ _SUREST = 30.0  # upper bound of log odds, so that nothing overflows
 class Continuations(NamedTuple):
     """Continuations of the root: K rows, each with its source and the length of its match."""
 
-    rows_KD: npt.NDArray[np.int32]
-    source_K: npt.NDArray[np.int32]
-    match_K: npt.NDArray[np.int32]
+    rows_KD: Int32s
+    source_K: Int32s
+    match_K: Int32s
 
 
 class DraftEvidence(NamedTuple):
@@ -64,7 +64,7 @@ class DraftEvidence(NamedTuple):
     continuations: Continuations
     recycled: RowTable
     pairs: RowTable
-    frozen_VR: npt.NDArray[np.int32]  # the corpus' commonest next tokens (`FrozenTable.commonest_VR`)
+    frozen_VR: Int32s  # the corpus' commonest next tokens (`FrozenTable.commonest_VR`)
     weights: EvidenceWeights
 
 
@@ -78,16 +78,16 @@ class Branches(NamedTuple):
     sources with evidence at this node.
     """
 
-    token_B: npt.NDArray[np.int32]
-    rows_B: npt.NDArray[np.int32]
-    weight_BS: npt.NDArray[np.float32]
-    match_BS: npt.NDArray[np.int32]
-    cell_BS: npt.NDArray[np.int32]
-    likely_B: npt.NDArray[np.float64]
-    source_B: npt.NDArray[np.int32]
-    total_S3: npt.NDArray[np.float32]
-    absent_S: npt.NDArray[np.int32]
-    speaking_S: npt.NDArray[np.int32]
+    token_B: Int32s
+    rows_B: Int32s
+    weight_BS: Floats
+    match_BS: Int32s
+    cell_BS: Int32s
+    likely_B: Float64s
+    source_B: Int32s
+    total_S3: Floats
+    absent_S: Int32s
+    speaking_S: Int32s
 
 
 def new_branches() -> Branches:
@@ -272,12 +272,12 @@ class GrownNodes(NamedTuple):
     the length of its match.
     """
 
-    token_N: npt.NDArray[np.int32]
-    parent_N: npt.NDArray[np.int32]
-    likely_N: npt.NDArray[np.float64]
-    cell_NS: npt.NDArray[np.int32]
-    source_N: npt.NDArray[np.int32]
-    match_N: npt.NDArray[np.int32]
+    token_N: Int32s
+    parent_N: Int32s
+    likely_N: Float64s
+    cell_NS: Int32s
+    source_N: Int32s
+    match_N: Int32s
 
 
 def new_grown(nodes: int) -> GrownNodes:
@@ -290,14 +290,14 @@ def new_grown(nodes: int) -> GrownNodes:
 class Frontier(NamedTuple):
     """Nodes that may be taken next, and a heap over those not yet taken, likeliest first."""
 
-    token_F: npt.NDArray[np.int32]
-    parent_F: npt.NDArray[np.int32]
-    rows_F: npt.NDArray[np.int32]
-    source_F: npt.NDArray[np.int32]
-    match_F: npt.NDArray[np.int32]
-    heap_F: npt.NDArray[np.int32]
-    cell_FS: npt.NDArray[np.int32]
-    likely_F: npt.NDArray[np.float64]
+    token_F: Int32s
+    parent_F: Int32s
+    rows_F: Int32s
+    source_F: Int32s
+    match_F: Int32s
+    heap_F: Int32s
+    cell_FS: Int32s
+    likely_F: Float64s
 
 
 class GrowthScratch(NamedTuple):
@@ -305,9 +305,9 @@ class GrowthScratch(NamedTuple):
 
     branches: Branches
     frontier: Frontier
-    following_K: npt.NDArray[np.int32]
-    depth_N: npt.NDArray[np.int32]
-    context: npt.NDArray[np.int32]
+    following_K: Int32s
+    depth_N: Int32s
+    context: Int32s
 
 
 def new_scratch(nodes: int, continuations: int) -> GrowthScratch:
@@ -445,7 +445,7 @@ DRAFT_MS = 0.15  # time of drafting and observing in each step, with or without 
 
 
 @lru_cache(maxsize=256)
-def draft_costs(costs: StepCosts | None, nodes: int) -> npt.NDArray[np.float64]:
+def draft_costs(costs: StepCosts | None, nodes: int) -> Float64s:
     """Milliseconds of a step with 0…`nodes` drafts beside the pending token; empty if costs are unknown."""
     if costs is None:
         return np.zeros(0)

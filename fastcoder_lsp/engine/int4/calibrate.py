@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int8s, Int64s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int4.rounding import MOST, NEIGHBOURS, Rounded, lay_out, round_matrix
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
@@ -50,7 +50,6 @@ from fastcoder_lsp.engine.int8.simd import (
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 from fastcoder_lsp.kernels import inner, kernel
 
-Floats = npt.NDArray[np.float32]
 DAMPING = 0.2
 """Damping: this part of the mean diagonal is added to each diagonal element. The paper's 0.01 is for forty times as
 many tokens as ours; with so few, correlations are partly chance, and were overfitted (docs/rejected.md)."""
@@ -64,7 +63,7 @@ class InputStatistics:
     """The inputs of a matrix, as `Σ x·xᵀ` over a text."""
 
     gram_KK: Floats  # the mean over tokens
-    order_K: npt.NDArray[np.int64]  # the columns in the order of rounding, whole groups
+    order_K: Int64s  # the columns in the order of rounding, whole groups
     upper_KK: Floats  # U of that order, where `UᵀU` is the inverse of the damped sum
 
     @classmethod
@@ -140,8 +139,8 @@ def _round_group(
     weights_BN: Floats,
     upper_BB: Floats,
     scales_N: Floats,
-    steps_BN: npt.NDArray[np.int8],
-    factors_N: npt.NDArray[np.int8],
+    steps_BN: Int8s,
+    factors_N: Int8s,
     errors_BN: Floats,
     room: Floats,
 ) -> None:
@@ -193,7 +192,7 @@ def _walk(
     at: int,
     room: Floats,
     errors_BN: Floats,
-    steps_BN: npt.NDArray[np.int8],
+    steps_BN: Int8s,
     keep: bool,
 ) -> Any:
     """Round a group's numbers one after the other, spreading each error over later ones; returns the sum of squares."""
@@ -223,9 +222,7 @@ WHAT = "calibrating four-bit weights"
 HEAD_ROWS = 8192  # rows of the head that are rounded together: it may be larger than all else
 
 
-def calibrate(
-    weights: Weights, shape: Shape, kind: DotKind, tokens_SC: npt.NDArray[np.int64], progress: Progress
-) -> Products:
+def calibrate(weights: Weights, shape: Shape, kind: DotKind, tokens_SC: Int64s, progress: Progress) -> Products:
     """The matrices of a model, for `packing.pack`; every product's size is a multiple of a group.
 
     `tokens_SC`: texts of equal length. `progress` is told layer by layer. Raises ModelInvalidError for a wrong tensor.
@@ -286,12 +283,7 @@ def _values(rounded: Rounded) -> Floats:
 
 
 def _run_layer(
-    rounding: _Rounding,
-    weights: Weights,
-    shape: Shape,
-    layer: int,
-    x_SCE: Floats,
-    turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    rounding: _Rounding, weights: Weights, shape: Shape, layer: int, x_SCE: Floats, turns: tuple[Float64s, Float64s]
 ) -> None:
     """Run one layer over all texts, adding to their states; rounds each matrix once its inputs are known."""
     stem = f"model.layers.{layer}"
@@ -322,7 +314,7 @@ def _gram(inputs: Iterable[Floats]) -> Floats:
     return mean
 
 
-def _embedded(weights: Weights, shape: Shape, tokens_C: npt.NDArray[np.int64]) -> Floats:
+def _embedded(weights: Weights, shape: Shape, tokens_C: Int64s) -> Floats:
     rows = [weights.rows(EMBEDDING, token, token + 1, shape.vocabulary, shape.width) for token in tokens_C.tolist()]
     return np.concatenate(rows)
 
@@ -338,12 +330,7 @@ def _normed(x_CE: Floats, weight_E: Floats, eps: float) -> Floats:
     return found
 
 
-def _attended(
-    qkv_CN: Floats,
-    shape: Shape,
-    turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
-    norms_2D: Floats | None,
-) -> Floats:
+def _attended(qkv_CN: Floats, shape: Shape, turns: tuple[Float64s, Float64s], norms_2D: Floats | None) -> Floats:
     """Causal attention: for each head of each token, the mix of the values up to it."""
     count, dim = len(qkv_CN), shape.head_dim
     heads_HCD = qkv_CN.reshape(count, -1, dim).transpose(1, 0, 2)
@@ -363,7 +350,7 @@ def _attended(
     return np.concatenate(mixed, axis=1)
 
 
-def _turned(heads_HCD: Floats, turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]) -> Floats:
+def _turned(heads_HCD: Floats, turns: tuple[Float64s, Float64s]) -> Floats:
     cos_CH, sin_CH = (side.astype(np.float32) for side in turns)
     low, high = np.split(heads_HCD, 2, axis=2)
     return np.concatenate([low * cos_CH - high * sin_CH, high * cos_CH + low * sin_CH], axis=2)

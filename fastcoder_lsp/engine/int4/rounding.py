@@ -9,8 +9,8 @@ line.
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats, Int8s, Int32s, Int64s
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
@@ -30,7 +30,6 @@ from fastcoder_lsp.engine.int8.simd import (
 from fastcoder_lsp.engine.int8.tiles import store_bytes
 from fastcoder_lsp.kernels import inlined, inner, kernel
 
-Floats = npt.NDArray[np.float32]
 MOST = 15  # the largest factor of a group
 TRIES = 6  # candidate scales of a row, each `STEP` below the one before; the first one holds the largest weight
 STEP = np.float32(0.06)
@@ -39,12 +38,7 @@ NEIGHBOURS = 3  # candidate factors of a group for each sign: the smallest one t
 
 @kernel
 def round_rows(
-    weights_NK: Floats,
-    importance_K: Floats,
-    steps_NK: npt.NDArray[np.int8],
-    factors_NG: npt.NDArray[np.int8],
-    sums_N: npt.NDArray[np.int32],
-    scales_N: Floats,
+    weights_NK: Floats, importance_K: Floats, steps_NK: Int8s, factors_NG: Int8s, sums_N: Int32s, scales_N: Floats
 ) -> None:
     """Round every row, K a multiple of 32; `importance_K` weighs the squared errors.
 
@@ -138,9 +132,9 @@ def _write(weights: int, importance: int, scale: Any, factor: Any, steps: int) -
 class Rounded(NamedTuple):
     """Four-bit rows: q, a factor g for each 32, Σ g·q of each row, and scales."""
 
-    steps_NK: npt.NDArray[np.int8]
-    factors_NG: npt.NDArray[np.int8]
-    sums_N: npt.NDArray[np.int32]
+    steps_NK: Int8s
+    factors_NG: Int8s
+    sums_N: Int32s
     scales_N: Floats
 
 
@@ -155,14 +149,12 @@ def round_matrix(weight_NK: Floats, importance_K: Floats | None = None) -> Round
     return Rounded(steps_NK, factors_NG, sums_N, scales_N)
 
 
-def pack_rows(
-    weight_NK: Floats, kind: DotKind, importance_K: Floats | None = None
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+def pack_rows(weight_NK: Floats, kind: DotKind, importance_K: Floats | None = None) -> tuple[Int8s, Int32s, Floats]:
     """Rounded weights as [block][K/32][line], Σ w · 128, scales; the last block is filled up with zeros."""
     return lay_out(round_matrix(weight_NK, importance_K), kind)
 
 
-def lay_out(rounded: Rounded, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+def lay_out(rounded: Rounded, kind: DotKind) -> tuple[Int8s, Int32s, Floats]:
     """As `pack_rows`, for rows that are rounded already."""
     steps_NK, factors_NG, sums_N, scales_N = rounded
     count, size = steps_NK.shape
@@ -179,7 +171,7 @@ def lay_out(rounded: Rounded, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.
     return packed.view(np.int8), np.pad(sums_N * np.int32(128), extra), np.pad(scales_N, extra)
 
 
-def unpack_some(packed: npt.NDArray[np.int8], rows_M: npt.NDArray[np.int64], kind: DotKind) -> npt.NDArray[np.int8]:
+def unpack_some(packed: Int8s, rows_M: Int64s, kind: DotKind) -> Int8s:
     """The bytes g·q, [M, K], of some rows of `lay_out`'s result; reads nothing else."""
     blocks, lines, _ = packed.shape
     columns = kind.vectors * LANES
@@ -190,7 +182,7 @@ def unpack_some(packed: npt.NDArray[np.int8], rows_M: npt.NDArray[np.int64], kin
     return (factors_MG[:, :, None, None, None] * steps).reshape(len(rows_M), lines * GROUP)
 
 
-def unpack_rows(packed: npt.NDArray[np.int8], kind: DotKind) -> npt.NDArray[np.int8]:
+def unpack_rows(packed: Int8s, kind: DotKind) -> Int8s:
     """The bytes g·q, [N, K], of packed weights: the result of `unfold`, in plain numpy."""
     blocks, lines, _ = packed.shape
     block = kind.vectors * LANES

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
@@ -73,16 +73,16 @@ class Int8Backend:
         """The layers behind which hidden states are kept."""
         return self.cache.layers
 
-    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, start: int, stop: int) -> Floats:
         """Hidden states of the slots `start`…`stop`, [slots, kept layers, E]: a view."""
-        found: npt.NDArray[np.float32] = self.cache.states.array[start:stop]
+        found: Floats = self.cache.states.array[start:stop]
         return found
 
-    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Int64s) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
         return self._embed(tokens)
 
-    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+    def last_norm(self) -> tuple[Floats, float]:
         """The weights of the norm before the head, [E], or [2 E] for LayerNorm, and its ε."""
         return self._packed.norm_E, float(self._packed.eps)
 
@@ -133,7 +133,7 @@ class Int8Backend:
         """Free the memory beyond the first `slots` where possible."""
         self.cache.trim(slots)
 
-    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+    def forward(self, rows: Rows) -> Floats | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         count, wanted = len(rows), len(rows) - rows.logits_from
         self._shared.work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
@@ -181,11 +181,11 @@ class Int8Backend:
         shared.work.counters.fill(0)
         return shared.work
 
-    def _embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def _embed(self, tokens: Int64s) -> Floats:
         if self._embedding_VE is None:  # the head's rows
             head = self._packed.head
             steps_TE = unpack_some(head.weights_LBKx[0], np.asarray(tokens), self.kind)
-            found: npt.NDArray[np.float32] = steps_TE * head.scales_LN[0][tokens][:, None]
+            found: Floats = steps_TE * head.scales_LN[0][tokens][:, None]
             return found
         rows = self._embedding_VE[tokens]
         if rows.dtype == np.uint16:  # bfloat16: the upper half of a float
@@ -251,7 +251,7 @@ def _places(rows: Rows, layers: int) -> VisibleSlots:
     return VisibleSlots(cached, len(rows), rows.logits_from, cached + depth, plain, rest_from, rest, skipped_L2)
 
 
-def _floats(*shape: int) -> npt.NDArray[np.float32]:
+def _floats(*shape: int) -> Floats:
     return aligned(shape, np.float32)  # type: ignore[return-value]
 
 

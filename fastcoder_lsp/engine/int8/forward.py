@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Scratch, VisibleSlots
+from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packing import kind_of
 from fastcoder_lsp.engine.int8.product import make_multiply
 from fastcoder_lsp.engine.int8.row_kernels import (
@@ -82,7 +82,7 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
 
 
 @unkept
-def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
+def move_slots(cache: Cache, source: Int64s, target: Int64s) -> None:
     """Copy keys, values and hidden states of the slots `source` to `target`, one after the other."""
     layers, heads, _, dim, _ = cache.keys_LKBDx.shape
     kept = cache.values_LKCD.shape[3]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
-from fastcoder_lsp.engine.int8.memory import Floats
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, pack_rows
 from fastcoder_lsp.engine.int8.product import make_block

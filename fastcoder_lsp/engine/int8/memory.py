@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats, Int8s, Int32s, Int64s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.simd import padded
 from fastcoder_lsp.engine.int8.tiles import BLOCK
@@ -43,15 +44,12 @@ CAN_GIVE_BACK = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_NOHUGEPAG
 """Only Linux frees the pages at once; the flag is weaker elsewhere."""
 
 
-Floats = npt.NDArray[np.float32]
-
-
 class Product(NamedTuple):
     """Matrices of one size, packed. `sums`: Σ w·128."""
 
-    weights_LBKx: npt.NDArray[np.int8]
+    weights_LBKx: Int8s
     """Per block of columns [K/4][vectors][16][4], or [K/32] lines of four-bit weights (`int4.unfold`)."""
-    sums_LN: npt.NDArray[np.int32]
+    sums_LN: Int32s
     scales_LN: Floats
     biases_LN: Floats
 
@@ -89,8 +87,8 @@ class Scratch(NamedTuple):
     mixed_MQ: Floats
     scores_TGC: Floats
     logits_RV: Floats
-    unfolded_TB: npt.NDArray[np.int8]
-    counters: npt.NDArray[np.int64]
+    unfolded_TB: Int8s
+    counters: Int64s
     panel: int
 
 
@@ -100,7 +98,7 @@ class Cache(NamedTuple):
     keys_LKBDx: npt.NDArray[np.uint16]
     values_LKCD: npt.NDArray[np.uint16]
     states_CSE: Floats  # the hidden states of each slot
-    wanted_L: npt.NDArray[np.int64]  # which of the S is taken behind each layer, -1 for none
+    wanted_L: Int64s  # which of the S is taken behind each layer, -1 for none
 
 
 class VisibleSlots(NamedTuple):
@@ -109,11 +107,11 @@ class VisibleSlots(NamedTuple):
     cached: int
     rows: int
     logits_from: int
-    position_M: npt.NDArray[np.int64]
-    plain_M: npt.NDArray[np.int64]
-    rest_from_M: npt.NDArray[np.int64]
-    rest: npt.NDArray[np.int64]
-    skipped_L2: npt.NDArray[np.int64]  # whether a layer's attention, and its inner layer, are left out
+    position_M: Int64s
+    plain_M: Int64s
+    rest_from_M: Int64s
+    rest: Int64s
+    skipped_L2: Int64s  # whether a layer's attention, and its inner layer, are left out
 
 
 _EACH = np.dtype(np.uint16).itemsize

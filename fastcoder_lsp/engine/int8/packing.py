@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Floats, Int8s, Int32s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int4 import rounding as int4
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
@@ -18,7 +19,6 @@ from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 Array = npt.NDArray[np.generic]
-Floats = npt.NDArray[np.float32]
 
 IN_HEAD = "head"  # instead of a type of numbers: the head's rows serve as embeddings, and are stored only there
 ALIKE = 0.01
@@ -183,7 +183,7 @@ def _precision(weights: Weights, shape: Shape) -> str:
     return "BF16" if weights.kind(EMBEDDING, shape.vocabulary, shape.width) == "BF16" else "F16"
 
 
-def quantise(weight_NK: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
+def quantise(weight_NK: Floats) -> tuple[Int8s, Floats]:
     """Rows as whole numbers in −127…127, and each row's scale."""
     peaks_N = np.maximum(weight_NK.max(axis=1), -weight_NK.min(axis=1))
     scales_N = np.maximum(peaks_N, np.float32(1e-9)) / np.float32(127)
@@ -191,7 +191,7 @@ def quantise(weight_NK: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
     return np.rint(rounded_NK, out=rounded_NK).astype(np.int8), scales_N
 
 
-def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[Int8s, Int32s, Floats]:
     """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is padded with zeros.
 
     [block][K/8][vectors][16][8], if `kind` takes eight bytes of a column.
@@ -199,9 +199,7 @@ def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], n
     return lay_out(*quantise(weight_NK), kind)
 
 
-def lay_out(
-    rounded_NK: npt.NDArray[np.int8], scales_N: Floats, kind: DotKind
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+def lay_out(rounded_NK: Int8s, scales_N: Floats, kind: DotKind) -> tuple[Int8s, Int32s, Floats]:
     """As `pack_rows`, for rows that are rounded already."""
     count, size = rounded_NK.shape
     block = kind.vectors * LANES

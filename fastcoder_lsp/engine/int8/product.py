@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.int4.grouped import grouped_tile, unpacked_tile, unpacking_tile
 from fastcoder_lsp.engine.int4.lookup import lookup_tile
 from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block, unfolding_tile
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
+from fastcoder_lsp.engine.int8.memory import Product, Scratch
 from fastcoder_lsp.engine.int8.neon import FOLDED_ROWS_OF_NEON, neon_folded_tile, neon_tile
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_job, take_job

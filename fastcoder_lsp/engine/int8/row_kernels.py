@@ -6,7 +6,8 @@
 
 import numpy as np
 
-from fastcoder_lsp.engine.int8.memory import Cache, Floats, Scratch
+from fastcoder_lsp.core.arrays import Floats
+from fastcoder_lsp.engine.int8.memory import Cache, Scratch
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
     v_abs,

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fastcoder_lsp.core.arrays import Int8s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int4.rounding import unpack_rows
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_here, unfolded_bytes
@@ -69,14 +69,14 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     return True
 
 
-def _block_of_four_bits(kind: DotKind) -> tuple[Array, npt.NDArray[np.int8]]:
+def _block_of_four_bits(kind: DotKind) -> tuple[Array, Int8s]:
     """A block that holds every factor with every code, the largest of both first, and the bytes that it stands for."""
     columns = kind.vectors * LANES
     block = aligned((GROUPS * 4 // GROUP, kind.line_bytes), np.uint8)
     block[:, columns:] = np.arange(block[:, columns:].size).reshape(len(block), -1) * 37 % 256
     block[:, :columns] = (np.arange(len(block) * columns).reshape(len(block), columns) * 7 % 31 - 15).astype(np.uint8)
     block[:8, :columns], block[:8, columns:] = 15, 0x88
-    packed: npt.NDArray[np.int8] = block.view(np.int8)
+    packed: Int8s = block.view(np.int8)
     return packed, unpack_rows(packed[None], kind)
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numba.core.types as nt
-import numpy as np
-import numpy.typing as npt
 import psutil
 from llvmlite import ir
 
+from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.engine.int8.simd import I32, I64, call_named, intrinsic, pointer
 from fastcoder_lsp.kernels import inlined
 from fastcoder_lsp.kernels.processor import is_arm, sysctl
@@ -85,7 +84,7 @@ def _capacities(folder: Path) -> list[int]:
     return found
 
 
-Counters = npt.NDArray[np.int64]
+Counters = Int64s
 STRIDE = 16  # int64 places between two counters: two cache lines, so that prefetching them in pairs does no harm
 SPINS = 4096  # polls of a counter before the thread yields its core
 

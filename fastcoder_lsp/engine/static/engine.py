@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Concatenate, ParamSpec, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from fastcoder_lsp.core import (
@@ -26,6 +24,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.static.cache import Shelf, StaticCache
@@ -61,7 +60,7 @@ class StaticBackend:
         """The layers behind which hidden states are kept, each from 1 on."""
         return self._cache.state_layers
 
-    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+    def last_norm(self) -> tuple[Floats, float]:
         """The weights [E] of the norm before the head, and its ε."""
         return self.programs.model.norm.scale_E.float().cpu().numpy(), self._eps
 
@@ -91,22 +90,20 @@ class StaticBackend:
         return self.programs.prepare(cached)
 
     @torch.inference_mode()
-    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+    def states(self, start: int, stop: int) -> Floats:
         """The states of the slots `start`…`stop`, [slots, kept layers, E]: a copy on the host."""
-        found: npt.NDArray[np.float32] = self._cache.states(start, stop).float().cpu().numpy()
+        found: Floats = self._cache.states(start, stop).float().cpu().numpy()
         return found
 
     @torch.inference_mode()
-    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    def embed(self, tokens: Int64s) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
         embedding_VE = self.programs.model.embedding_VE
-        found: npt.NDArray[np.float32] = (
-            embedding_VE[torch.from_numpy(tokens).to(embedding_VE.device)].float().cpu().numpy()
-        )
+        found: Floats = embedding_VE[torch.from_numpy(tokens).to(embedding_VE.device)].float().cpu().numpy()
         return found
 
     @torch.inference_mode()
-    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+    def forward(self, rows: Rows) -> Floats | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         plan, count = self.programs.plan, len(rows)
         wanted = rows.logits_from < count
@@ -117,7 +114,7 @@ class StaticBackend:
             self.programs.launch(Program(width, bucket, None))
             self.programs.wait()
             return None
-        logits: npt.NDArray[np.float32] = (
+        logits: Floats = (
             self.programs.logits(width, bucket, rows.skipped)[rows.logits_from : count].float().cpu().numpy()
         )
         return logits
@@ -224,11 +221,7 @@ class StaticEngine(TreeEngine, Preparing):
 
     @_watched
     def launch(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Mapping[int, Int64s] | None = None, top_k: int = 0
     ) -> None:
         """Begin the step that `collect` ends; arguments as of `core.Engine.step`."""
         assert self._launched is None, "a step is under way"
@@ -296,11 +289,7 @@ class StaticEngine(TreeEngine, Preparing):
         return programs.accepted(again, launched.tree, len(self._cached), launched.room)
 
     def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Mapping[int, Int64s] | None = None, top_k: int = 0
     ) -> Verified:
         """One forward pass over `tree` after the cached tokens, verification, and commit of the accepted path."""
         self.launch(tree, sampler, allowed, top_k)

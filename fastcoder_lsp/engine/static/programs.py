@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from fastcoder_lsp.core import GREEDY, DraftTree, Progress, Sampler
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device, GraphSet, Launch, inferring
 from fastcoder_lsp.engine.static.plan import Plan
@@ -224,7 +224,7 @@ class Programs:
         self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler, pending=pending, room=room)
 
     @torch.inference_mode()
-    def bind(self, allowed: Mapping[int, npt.NDArray[np.int64]], nodes: int) -> None:
+    def bind(self, allowed: Mapping[int, Int64s], nodes: int) -> None:
         """Set the ids that may follow certain rows; the others are unrestricted."""
         may_TV = self._may()
         may_TV.fill_(True)
@@ -265,7 +265,7 @@ class Programs:
                 self.moves.keep(cached, [*range(tree.pending), *found[0]])
         return found
 
-    def best(self, program: Program, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def best(self, program: Program, nodes: int, count: int) -> tuple[Int64s, Floats]:
         """The best `count` of the last step's first `nodes` rows."""
         assert program.ask is not None, "no step"
         return self._outputs[program.ask.top_k].best(program.width, nodes, count)

@@ -16,10 +16,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from fastcoder_lsp.core import Sampler
+from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.noise import seed_start
 from fastcoder_lsp.engine.static.device import Device
 
@@ -88,7 +88,7 @@ def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
 
 
 lay_out: Callable[
-    [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    [Int64s, Int64s, int, int, int, int, Int64s, Int64s],
     bool,
 ] = _compiled(_lay_out)
 """`_lay_out`, compiled if numba is installed."""
@@ -248,7 +248,7 @@ class StepOutput:
         path = tuple(said[width + 1 : width + 1 + count].tolist())
         return path, (int(said[pending - 1]), *[int(said[node]) for node in path])
 
-    def best(self, width: int, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def best(self, width: int, nodes: int, count: int) -> tuple[Int64s, Floats]:
         """The `count` best of the first `nodes` rows; copies, since the buffers are written again."""
         start = _best_at(width)
         halves = self.on_host[start : start + width * self.count].view(np.int32).reshape(2, width, self.count)
