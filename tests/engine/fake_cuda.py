@@ -201,10 +201,10 @@ class FakeGraph:
         """See torch."""
 
 
-def faked(kind: type[CudaDevice] = CudaDevice, *, captures: bool = True) -> CudaDevice:
-    """A device of this kind itself, but that its tensors are on the CPU, and a replay runs the work."""
+def faked(*, captures: bool = True) -> CudaDevice:
+    """`CudaDevice` itself, but that its tensors are on the CPU, and a replay runs the work."""
 
-    class Faked(kind):  # type: ignore[misc, valid-type]
+    class Faked(CudaDevice):
         def __init__(self) -> None:
             super().__init__(captures=captures)
             self.place = torch.device("cpu")
@@ -216,5 +216,4 @@ def faked(kind: type[CudaDevice] = CudaDevice, *, captures: bool = True) -> Cuda
         def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
             return torch.zeros(count, dtype=dtype)
 
-    found: CudaDevice = Faked()
-    return found
+    return Faked()

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from fastcoder_lsp.engine.int4 import calibrate
-from fastcoder_lsp.engine.int4.calibrate import DAMPING, InputStatistics, round_compensated
+from fastcoder_lsp.engine.int4.calibrate import InputStatistics, round_compensated
 from fastcoder_lsp.engine.int4.rounding import Rounded, round_matrix
 from fastcoder_lsp.engine.int8.dot import GROUP, PLAIN, in_four_bits
 from fastcoder_lsp.engine.weights import open_weights
@@ -32,19 +32,6 @@ def gram_of(x_TK: Floats) -> Floats:
 def values(rounded: Rounded) -> Floats:
     found: Floats = rounded.steps_NK * rounded.factors_NG.repeat(GROUP, axis=1) * rounded.scales_N[:, None]
     return found
-
-
-def test_the_triangle_is_that_of_the_inverse() -> None:
-    x_TK = inputs_of(160, np.random.default_rng(2))
-    gram_KK = gram_of(x_TK)
-    inputs = InputStatistics.of(gram_KK)
-    ordered = gram_KK[np.ix_(inputs.order_K, inputs.order_K)]
-    ordered = ordered + np.eye(160) * DAMPING * np.diagonal(gram_KK).mean()
-    assert not np.tril(inputs.upper_KK, -1).any()
-    assert np.abs(inputs.upper_KK.T @ inputs.upper_KK @ ordered - np.eye(160)).max() < 1e-3
-    weighs = np.diagonal(gram_KK)[inputs.order_K].reshape(-1, GROUP).sum(axis=1)
-    assert (np.diff(weighs) <= 0).all()
-    assert sorted(inputs.order_K.tolist()) == list(range(160))
 
 
 def test_products_come_closer() -> None:
@@ -89,6 +76,8 @@ def test_it_is_the_papers_algorithm() -> None:
         for row in range(20)
     ]
     assert sum(same) >= 18  # a tie may fall otherwise in 32 bits, and what follows with it
+    weighs = np.diagonal(gram_KK)[inputs.order_K].reshape(-1, GROUP).sum(axis=1)
+    assert (np.diff(weighs) <= 0).all(), "the heaviest group is rounded first"
 
 
 def test_inputs_that_are_always_zero_do_no_harm() -> None:

@@ -19,7 +19,7 @@ from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import quantise
 from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.selftest import exact_kind, is_exact
-from fastcoder_lsp.engine.int8.simd import LANES, PAIR, narrow, padded, place_of
+from fastcoder_lsp.engine.int8.simd import LANES, narrow, padded, place_of
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
 from fastcoder_lsp.kernels import tagged
@@ -210,14 +210,6 @@ def test_a_number_is_rounded_to_the_nearest(numbers: list[float]) -> None:
     found = np.empty(len(values), np.uint16)
     narrow_all(values, found)
     assert ((found.astype(np.uint32) << 16) == kept(values).view(np.uint32)).all()
-
-
-@pytest.mark.parametrize("count", [16, 32, 48, 64, 128])
-def test_every_number_has_a_place_of_its_own(count: int) -> None:
-    places = [place_of(index) for index in range(count)]
-    assert len(set(places)) == count
-    assert max(places) < padded(count) < count + PAIR
-    assert [place_of(index) for index in (0, 1, LANES, PAIR)] == [0, 2, 1, PAIR]
 
 
 @pytest.mark.parametrize(("heads", "dim"), [(1, 16), (2, 32), (3, 48), (7, 64), (4, 128)])

@@ -5,71 +5,49 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastcoder_lsp import core
-from fastcoder_lsp.core import CacheLost, DraftTree, Engine
+from fastcoder_lsp.core import CacheLost, DraftTree
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.fake_engine import FakeEngine, never
 
-LEFT, RIGHT = [1, 2, 3, 4], [1, 2, 0]
+PROMPTS = ([1, 2, 3, 4], [1, 2, 0])
+STEPS = st.lists(st.tuples(st.sampled_from("pssrfbe"), st.sampled_from("ab"), st.sampled_from(PROMPTS)), max_size=20)
 
 
-def said(engine: Engine, prompt: list[int]) -> tuple[int, ...]:
-    engine.prefill(prompt[:-1], never)
-    return engine.step(DraftTree.chain(prompt[-1:])).emitted
-
-
-def test_each_name_says_what_an_engine_alone_says() -> None:
-    engines = OneSlot(FakeEngine())
-    left, right = engines.slot("left"), engines.slot("right")
-    for _ in range(3):
-        assert said(left, LEFT) == said(FakeEngine(), LEFT)
-        assert said(right, RIGHT) == said(FakeEngine(), RIGHT)
-    assert engines.slot("left") is left
-
-
-def test_what_two_names_share_is_not_computed_again() -> None:
-    engines = OneSlot(FakeEngine())
-    engines.slot("left").prefill(LEFT, never)
-    done = engines.slot("right").prefill(RIGHT, never)
-    assert (done.reused, done.computed) == (2, 1)
-
-
-def test_who_lost_the_cache_is_told() -> None:
-    engines = OneSlot(FakeEngine())
-    left, right = engines.slot("left"), engines.slot("right")
-    left.prefill(LEFT, never)
-    right.prefill(RIGHT, never)
-    assert left.cached() == ()
-    with pytest.raises(CacheLost):
-        left.step(DraftTree.chain([1]))
-    assert right.cached() == tuple(RIGHT)
-
-
-def test_names_come_and_go() -> None:
-    engines = OneSlot(FakeEngine())
-    left = engines.slot("left")
-    left.prefill(LEFT, never)
-    engines.rename("left", "other")
-    assert engines.slot("other") is left
-    assert left.cached() == tuple(LEFT)
-    engines.forget("other")
-    assert left.cached() == ()
-    assert engines.slot("other") is not left
-
-
-def test_nothing_is_prepared_beside_one_cache() -> None:
-    """It would take the cache from who uses it."""
-    engines = OneSlot(FakeEngine())
-    left = engines.slot("left")
-    left.prefill(LEFT, never)
-    assert engines.beside("left") is None
-    engines.exchange("left")
-    assert engines.slot("left") is left
-    assert left.cached() == tuple(LEFT)
+@given(STEPS)
+def test_whoever_prefilled_last_says_what_an_engine_alone_says(steps: list[tuple[str, str, list[int]]]) -> None:
+    """Others have lost the cache, but for the beginning that theirs has in common. A name keeps its slot."""
+    engines, alone, owner = OneSlot(FakeEngine()), FakeEngine(), ""
+    for what, name, prompt in steps:
+        slot, other = engines.slot(name), "b" if name == "a" else "a"
+        if what == "p":
+            assert slot.prefill(prompt, never) == alone.prefill(prompt, never)
+            owner = name
+        elif what == "s" and owner == name:
+            assert slot.step(DraftTree.chain([3])) == alone.step(DraftTree.chain([3]))
+        elif what == "s":
+            with pytest.raises(CacheLost):
+                slot.step(DraftTree.chain([3]))
+        elif what == "r":
+            engines.rename(name, other)
+            assert engines.slot(other) is slot
+            owner = other if owner == name else ""
+        elif what == "f":
+            engines.forget(name)
+            assert engines.slot(name) is not slot
+            owner = "" if owner == name else owner
+        elif what == "b":
+            assert engines.beside(name) is None, "it would take the cache from who uses it"
+        else:
+            engines.exchange(name)
+        for each in "ab":
+            assert engines.slot(each).cached() == (alone.cached() if each == owner else ())
 
 
 def test_closing_closes_the_engine() -> None:

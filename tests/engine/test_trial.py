@@ -1,4 +1,4 @@
-"""`auto` on a GPU: which engine is taken, what happens where one fails, and where it is compared with the CPU."""
+"""`auto` on a GPU or a Mac: which engine is taken, where it is compared with the CPU, what happens where one fails."""
 
 import json
 import subprocess
@@ -100,13 +100,16 @@ FOUND = {"chosen": "cpu-graphs", "reason": "quicker", "ms": {}}
 
 
 class Card:
-    """A GPU of which so many bytes are free; nothing runs on it. `lost`: it fails at every call."""
+    """A GPU of which so many bytes are free; nothing runs on it. `lost`: it fails at every call.
+
+    Loading by `load` is only written down, and fails by the kind as `fails` says.
+    """
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, free: int = 1 << 33, capability: tuple[int, int] = (8, 6)
     ) -> None:
         self.free, self.kept, self.given_back, self.lost = free, 0, 0, False
-        self.tried = list[str]()
+        self.tried, self.fails, self._patch = list[str](), dict[str, Exception](), monkeypatch
         monkeypatch.setattr(loader, "_accelerator", lambda: loader.GPU_KIND)
         for name, found in {
             "is_available": lambda: True,
@@ -127,34 +130,38 @@ class Card:
     def _empty_cache(self) -> None:
         self.given_back += 1
 
-    def note(self, job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+    def load(self, job: LoadJob) -> tuple[str, list[str]]:
+        """The kind that is taken, and the notes."""
+        self._patch.setattr(loader, "_load", self._load)
+        self.tried.clear()
+        return cast("tuple[str, list[str]]", load_engine(job))
+
+    def _load(self, _job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
         self.tried.append(kind)
+        if kind in self.fails:
+            notes.append("half done")
+            raise self.fails[kind]
         return cast("TreeEngine", (kind, notes))
-
-
-def loaded(card: Card, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
-    monkeypatch.setattr(loader, "_load", card.note)
-    return cast("tuple[str, list[str]]", load_engine(job))
 
 
 def test_a_model_that_cannot_fit_is_not_tried(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     shape = fast_shape(job.config)
     assert shape is not None
     card = Card(monkeypatch, least_bytes(shape, "int8", 2, own_head=True) + 1)
-    kind, notes = loaded(card, job, monkeypatch)
+    kind, notes = card.load(job)
     assert kind == "cpu-int8"
     assert "free on small card" in notes[0]
     assert "cuda-int8" in notes[0]
     card.free = 1 << 33
-    assert loaded(card, job, monkeypatch)[0] == "cuda-graphs"
+    assert card.load(job)[0] == "cuda-graphs"
 
 
 def test_memory_that_torch_keeps_counts_as_free(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of this process that was closed leaves memory with torch's allocator: the next one finds it there."""
     card = Card(monkeypatch, free=1000)
-    assert loaded(card, job, monkeypatch)[0] == "cpu-int8"
+    assert card.load(job)[0] == "cpu-int8"
     card.kept = 1 << 33
-    assert loaded(card, job, monkeypatch)[0] == "cuda-graphs"
+    assert card.load(job)[0] == "cuda-graphs"
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "starcoder2"])
@@ -164,7 +171,7 @@ def test_a_gpu_serves_without_a_trial(
 ) -> None:
     monkeypatch.setattr(loader, "choose_engine", lambda *_, **__: pytest.fail("compared"))
     card = Card(monkeypatch, capability=capability)
-    assert loaded(card, job_of(tmp_path, kind), monkeypatch)[0] == "cuda-graphs"
+    assert card.load(job_of(tmp_path, kind))[0] == "cuda-graphs"
 
 
 def test_a_gpu_without_tensor_cores_for_bfloat16_is_compared_with_the_cpu(
@@ -179,9 +186,40 @@ def test_a_gpu_without_tensor_cores_for_bfloat16_is_compared_with_the_cpu(
         return next(verdicts)
 
     monkeypatch.setattr(loader, "choose_engine", choose)
-    assert loaded(card, job, monkeypatch) == ("cpu-int8", ["not yet"])
-    assert loaded(card, job, monkeypatch) == ("cuda-graphs", ["faster here"])
+    assert card.load(job) == ("cpu-int8", ["not yet"])
+    assert card.load(job) == ("cuda-graphs", ["faster here"])
     assert asked == [("cpu-int8", "cuda-graphs")] * 2
+
+
+@pytest.mark.parametrize("chosen", ["cpu-int8", "mps-bf16"])
+def test_a_mac_takes_what_the_trial_found(
+    chosen: str, job: LoadJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What transformers runs is not compared: it runs on the GPU that is there."""
+    card, asked = Card(monkeypatch), list[tuple[str, str]]()
+
+    def choose(_job: LoadJob, machine: str, *, kinds: tuple[str, str]) -> TrialResult:
+        asked.append(kinds)
+        return TrialResult(chosen, "compared once", {})
+
+    monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
+    monkeypatch.setattr(loader, "choose_engine", choose)
+    kind, notes = card.load(job)
+    assert (kind, notes[0]) == (chosen, "compared once")
+    assert ("MPS is untested" in notes) is (chosen == "mps-bf16")
+    assert card.load(job_of(tmp_path, "gpt_neox"))[0] == "mps-bf16"
+    assert asked == [("cpu-int8", "mps-bf16")]
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("idle")
+def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
+    engine = load_engine(job)
+    finished()
+    assert engine.info.name == "cpu-int8"
+    assert "mps-bf16" in engine.info.notes[0]
+    engine.close()
 
 
 def test_a_gpu_that_cannot_be_asked_is_left_alone(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +230,7 @@ def test_a_gpu_that_cannot_be_asked_is_left_alone(job: LoadJob, monkeypatch: pyt
         raise RuntimeError("all CUDA-capable devices are busy\nor unavailable")
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", busy)
-    kind, notes = loaded(card, job, monkeypatch)
+    kind, notes = card.load(job)
     assert kind == "cpu-int8"
     assert notes[0].endswith("devices are busy")
 
@@ -297,26 +335,6 @@ def test_what_takes_longer_is_not_taken() -> None:
     assert "cpu-fp32, 1 rows 2.00 ms" in told.reason
 
 
-class Failures:
-    """Loading that fails by kind; of other kinds it does what it does."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **by_kind: Exception) -> None:
-        self.tried = list[str]()
-        self.by_kind = {kind.replace("_", "-"): why for kind, why in by_kind.items()}
-        monkeypatch.setattr(loader, "_load", self._load)
-
-    def _load(self, _job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
-        self.tried.append(kind)
-        if kind in self.by_kind:
-            notes.append("half done")
-            raise self.by_kind[kind]
-        return cast("TreeEngine", (kind, notes))
-
-    def load(self, job: LoadJob) -> tuple[str, list[str]]:
-        self.tried.clear()
-        return cast("tuple[str, list[str]]", load_engine(job))
-
-
 BROKEN = ValueError("no kernel image\nis there")
 
 
@@ -326,9 +344,9 @@ def named(job: LoadJob, kind: str) -> LoadJob:
 
 def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     card = Card(monkeypatch)
-    failures = Failures(monkeypatch, cuda_graphs=BROKEN, cuda_bf16=ResourceError("too small"))
-    kind, notes = failures.load(job)
-    assert failures.tried == ["cuda-graphs", "cuda-bf16", kind] == ["cuda-graphs", "cuda-bf16", "cpu-int8"]
+    card.fails = {"cuda-graphs": BROKEN, "cuda-bf16": ResourceError("too small")}
+    kind, notes = card.load(job)
+    assert card.tried == ["cuda-graphs", "cuda-bf16", kind] == ["cuda-graphs", "cuda-bf16", "cpu-int8"]
     assert "using cuda-bf16 instead: ValueError: no kernel image" in notes[0]
     assert "using cpu-int8 instead: too small" in notes[1]
     assert "half done" not in notes
@@ -336,15 +354,15 @@ def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: LoadJob, monkeypat
 
 
 def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    Card(monkeypatch)
-    failures = Failures(monkeypatch, cuda_graphs=ResourceError("too small"))
+    card = Card(monkeypatch)
+    card.fails = {"cuda-graphs": ResourceError("too small")}
     with pytest.raises(ResourceError):
-        failures.load(named(job, "cuda-graphs"))
-    failures.by_kind = {"cuda-graphs": BROKEN}
-    assert failures.load(named(job, "cuda-graphs"))[0] == "cuda-bf16"
-    failures.by_kind["cuda-bf16"] = RuntimeError("cuda-bf16")
+        card.load(named(job, "cuda-graphs"))
+    card.fails = {"cuda-graphs": BROKEN}
+    assert card.load(named(job, "cuda-graphs"))[0] == "cuda-bf16"
+    card.fails["cuda-bf16"] = RuntimeError("cuda-bf16")
     with pytest.raises(RuntimeError, match="cuda-bf16"):
-        failures.load(named(job, "cuda-graphs"))
+        card.load(named(job, "cuda-graphs"))
 
 
 def test_what_a_failed_load_held_is_given_back(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,27 +386,26 @@ def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
     job: LoadJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     card = Card(monkeypatch)
-    failures = Failures(monkeypatch, cuda_graphs=RuntimeError("CUDA error: an illegal memory access"))
+    card.fails = {"cuda-graphs": RuntimeError("CUDA error: an illegal memory access")}
     card.lost = True
-    assert failures.load(job)[0] == "cpu-int8"
-    assert failures.tried == ["cuda-graphs", "cpu-int8"]
+    assert card.load(job)[0] == "cpu-int8"
+    assert card.tried == ["cuda-graphs", "cpu-int8"]
     card.lost = False
-    kind, notes = failures.load(job)
-    assert (kind, failures.tried) == ("cuda-bf16", ["cuda-bf16"])
+    kind, notes = card.load(job)
+    assert (kind, card.tried) == ("cuda-bf16", ["cuda-bf16"])
     assert "illegal memory access" in notes[0]
     later = time.time() + trial.REMEMBERED_S + 1
     monkeypatch.setattr(trial, "time", SimpleNamespace(time=lambda: later))
-    failures.by_kind = {}
-    assert failures.load(job)[0] == "cuda-graphs"
+    card.fails = {}
+    assert card.load(job)[0] == "cuda-graphs"
 
 
 @pytest.mark.parametrize("kept", ["[]", "{", '{"cuda-graphs": 3}', '{"cuda-graphs": {"time": "now"}}'])
 def test_a_damaged_record_of_faults_is_none(kept: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    Card(monkeypatch)
-    faults = trial.gpu_faults(job.cache)
+    card, faults = Card(monkeypatch), trial.gpu_faults(job.cache)
     faults.path.parent.mkdir(parents=True)
     faults.path.write_text(kept, encoding="utf-8")
-    assert Failures(monkeypatch).load(job)[0] == "cuda-graphs"
+    assert card.load(job)[0] == "cuda-graphs"
 
 
 def test_cudnns_attention_is_off_for_every_engine_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
