@@ -3,7 +3,7 @@
 import random
 
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
-from fastcoder_lsp.draft.base import Drafter, NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 
 
 class Adversary(NoDrafter):
@@ -79,8 +79,3 @@ ADVERSARIES: tuple[type[Adversary], ...] = (
     RaisesInObserve,
     RaisesInBegin,
 )
-
-
-def adversary(kind: type[Adversary]) -> Drafter:
-    """One of them, as the drafter that it claims to be."""
-    return kind()

@@ -1,6 +1,6 @@
 """A datastore of a few short files in memory, for drafters that retrieve."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -9,9 +9,13 @@ from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 
 
+def snapshot(files: Mapping[str, Sequence[int]]) -> StoreSnapshot:
+    documents = [IndexedFile(FileRecord(key, ""), np.array(tokens, np.int32)) for key, tokens in files.items()]
+    return StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)
+
+
 def searcher(files: Sequence[Sequence[int]]) -> Searcher:
-    documents = [IndexedFile(FileRecord(f"{i}.py", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
-    return Searcher([StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)])
+    return Searcher([snapshot({f"{number}.py": tokens for number, tokens in enumerate(files)})])
 
 
 def pinned(

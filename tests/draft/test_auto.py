@@ -11,15 +11,13 @@ from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import auto
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, evidence
 from fastcoder_lsp.draft.auto.evidence import SOURCES
-from fastcoder_lsp.draft.auto.sources import StoreSource
+from fastcoder_lsp.draft.auto.sources import DrafterSource, StoreSource
 from fastcoder_lsp.draft.base import NoDrafter, Pinned, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
-from fastcoder_lsp.draft.lookup import LookupDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.kernels.decorators import FixedTypes
-from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
-from tests.draft.drafter_source import DrafterSource
+from tests.draft.adversaries import ADVERSARIES, Adversary
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import request
 from tests.draft.toys import RepetitiveEngine
@@ -181,20 +179,9 @@ def test_sources_can_be_left_out() -> None:
 @pytest.mark.parametrize("kind", ADVERSARIES)
 def test_rubbish_from_a_source_changes_nothing(kind: type[Adversary]) -> None:
     plain = decode(RepetitiveEngine(), NoDrafter(), request((1, 2, 3)), lambda: False)
-    rubbish = DrafterSource(adversary(kind), 16)
     for costs in (None, CHEAP):
-        drafter = AutoDrafter(nothing, costs=costs, more=[rubbish])
+        drafter = AutoDrafter(nothing, costs=costs, more=[DrafterSource(kind(), priced=False)])
         assert decode(RepetitiveEngine(), drafter, request((1, 2, 3)), lambda: False).tokens == plain.tokens
-
-
-def test_another_drafter_can_be_a_source() -> None:
-    silent = "prompt/recycling/recycling-pairs"
-    drafter = AutoDrafter(
-        nothing, AutoParameters(width="fixed", without=silent), more=[DrafterSource(LookupDrafter(), 8)]
-    )
-    draft = first(drafter, 1, 2, 3, 4, 1, 2)
-    assert draft.tokens[:2] == (3, 4)
-    assert set(draft.sources) == {"trained"}
 
 
 def test_compiled_code_always_gets_the_same_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

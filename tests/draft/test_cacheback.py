@@ -11,8 +11,8 @@ from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters, LruTable
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build, table_of
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
-from fastcoder_lsp.index.searcher import LivePart, StoreSnapshot
+from fastcoder_lsp.index.searcher import StoreSnapshot
+from tests.draft.small_store import snapshot
 
 SMALL = CachebackParameters(follower_length=2, total_draft_length=13, continuation_reserve=6)
 
@@ -123,8 +123,7 @@ def test_the_dynamic_table_is_asked_before_the_frozen_one() -> None:
 
 
 def corpus(*files: list[int]) -> StoreSnapshot:
-    documents = [IndexedFile(FileRecord(f"{i}", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
-    return StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)
+    return snapshot({f"{number}": tokens for number, tokens in enumerate(files)})
 
 
 def test_a_table_is_kept_beside_its_corpora(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make
 from fastcoder_lsp.draft.smaller import Smaller
 from tests.draft import own_weights
-from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
+from tests.draft.adversaries import ADVERSARIES, Adversary
 from tests.draft.small_models import lending, toys
 from tests.draft.small_store import pinned
 from tests.draft.toys import RepetitiveEngine
@@ -108,7 +108,7 @@ def test_no_adversary_changes_the_output(kind: type[Adversary]) -> None:
     for nodes in (1, 2, 16, 64):
         asked = request((5, 6, 7), nodes=nodes)
         plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
-        assert decode(RepetitiveEngine(), adversary(kind), asked, lambda: False).tokens == plain.tokens
+        assert decode(RepetitiveEngine(), kind(), asked, lambda: False).tokens == plain.tokens
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ SAMPLERS = (
 def test_a_model_says_the_same_under_every_drafter(engines: dict[str, Engine], kind: str, sampler: Sampler) -> None:
     engine, chance = engines[kind], random.Random(7)
     given = parts(3, tiny_models.VOCABULARY)
-    drafters: list[Drafter] = [make(name, given) for name in NAMES] + [adversary(one) for one in ADVERSARIES]
+    drafters: list[Drafter] = [make(name, given) for name in NAMES] + [one() for one in ADVERSARIES]
     for nodes in (3, 24):
         prompt = tuple(chance.randrange(tiny_models.VOCABULARY) for _ in range(30))
         asked = request(prompt, 12, nodes, sampler)

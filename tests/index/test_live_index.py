@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 
-from benchmarks.datasets import data_folder
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
-from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
+from benchmarks.datasets import data_folder, histories, require
+from fastcoder_lsp.index.searcher import Hits, Searcher
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.backlog import BURST
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from tests.index import history, naive
+from tests.draft.small_store import snapshot
+from tests.index import naive
 from tests.index.live import SETTINGS, expected, held, tokens_of, until, write
 from tests.index.toy_encoder import ToyEncoder
 from tests.opened import opening
@@ -45,11 +44,9 @@ def open_index(tmp_path: Path) -> Iterator[Open]:
 
 def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:
     """Searches give what a store built from scratch gives: length, number of hits and, where few, the same places."""
-    documents = [IndexedFile(FileRecord(key, ""), np.array(tokens, np.int32)) for key, tokens in files.items()]
-    fresh = Searcher([StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 0)])
-    searcher = Searcher(live.pin())
+    fresh, searcher = Searcher([snapshot(files)]), Searcher(live.pin())
     for _ in range(count):
-        tokens = chance.choice(documents).tokens.tolist()
+        tokens = chance.choice(list(files.values()))
         end = chance.randint(0, len(tokens))
         context = tokens[max(0, end - 20) : end]
         one, other = searcher.search(context, 16, 64, 10), fresh.search(context, 16, 64, 10)
@@ -73,29 +70,32 @@ def steps_of(request: pytest.FixtureRequest, count: int) -> int:
 
 @needs_replay
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", history.HISTORIES)
+@pytest.mark.parametrize("name", histories.NAMES)
 def test_replayed_history(name: str, root: Path, open_index: Open, request: pytest.FixtureRequest) -> None:
-    files, chance = history.base(name), random.Random(name)
+    replay = require("replay")
+    files, chance = histories.base(replay, name), random.Random(name)
     on_disk = dict(files)
     write(root, files)
     live = open_index(root)
-    for number, step in enumerate(history.steps(name, files)):
+    for number, step in enumerate(histories.steps(replay, name)):
         if number >= steps_of(request, 100):
             break
+        histories.apply(files, step)
         path = root / step.path
-        if step.kind == "edit":
-            live.document_changed(path, step.text)
-        elif step.kind == "remove":
-            path.unlink()
-            on_disk.pop(step.path, None)
-            live.files_changed([path])
-            live.document_closed(path)
-        else:
-            write(root, {step.path: step.text})
-            on_disk[step.path] = step.text
-            live.files_changed([path])
-            if chance.random() < 0.5:
+        match step:
+            case histories.RecordedEdit():
+                live.document_changed(path, files[step.path])
+            case histories.Remove():
+                path.unlink()
+                on_disk.pop(step.path, None)
+                live.files_changed([path])
                 live.document_closed(path)
+            case _:
+                on_disk[step.path] = files[step.path]
+                write(root, {step.path: files[step.path]})
+                live.files_changed([path])
+                if chance.random() < 0.5:
+                    live.document_closed(path)
         assert live.settle(60)
         now = expected(root, files)
         assert held(live) == now
