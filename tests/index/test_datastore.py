@@ -161,42 +161,6 @@ def test_a_stopped_build_is_no_corpus(tmp_path: Path) -> None:
     assert not corpora.has(STANDARD_LIBRARY, "toy")
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [
-        *(("a.zip", "cut"), ("a.zip", "altered"), ("a.zip", "locked"), ("a.tar.gz", "cut"), ("a.tar.xz", "altered")),
-        *(("a.tar.bz2", "altered"), ("a.whl", "empty"), ("a.tar", "no tar")),
-    ],
-)
-def test_damaged_archives_are_told_of(name: str, damage: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    code = "".join(f"def f{number}(x):\n    return x + {number * 7919 % 1000}\n" for number in range(3000)).encode()
-    if name.endswith((".zip", ".whl")):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("code.py", code)
-    else:
-        with tarfile.open(path, "w:" + name.removeprefix("a.tar").removeprefix(".")) as tar:  # type: ignore[call-overload]
-            member = tarfile.TarInfo("code.py")
-            member.size = len(code)
-            tar.addfile(member, io.BytesIO(code))
-    content = bytearray(path.read_bytes())
-    if damage == "cut":
-        content = content[: len(content) // 2]
-    elif damage == "altered":
-        middle = len(content) // 2
-        content[middle : middle + 64] = bytes(255 - byte for byte in content[middle : middle + 64])
-    elif damage == "locked":
-        for mark in (b"PK\x03\x04", b"PK\x01\x02"):
-            content[content.index(mark) + (6 if mark[2] == 3 else 8)] |= 1
-    else:
-        content = bytearray(b"" if damage == "empty" else b"code")
-    path.write_bytes(content)
-    with pytest.raises(UsageError) as told:
-        list(corpus_files.texts_of([path]))
-    assert str(path) in told.value.message
-    assert told.value.hint
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes by name")
 def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")

@@ -120,14 +120,6 @@ def test_unsaved_texts_are_theirs_who_told_them(root: Path, begin: Open) -> None
     until(lambda: knows(other, "everybody = 1"))
 
 
-def test_texts_end_with_who_told_them(root: Path, begin: Open) -> None:
-    one, other = begin({root: SETTINGS}), begin({root: SETTINGS})
-    one.document_changed(root / "new.py", "never_saved = 1\n")
-    until(lambda: knows(other, "never_saved = 1"))
-    one.stop()
-    until(lambda: not knows(other, "never_saved = 1"))
-
-
 def test_who_comes_later_is_told_what_was_told(root: Path, begin: Open) -> None:
     told: list[IndexProgress] = []
     first = begin({root: SETTINGS})

@@ -91,7 +91,10 @@ def tarred(kind: Literal["w:gz", "w:xz", "w:bz2"]) -> bytes:
         ("encrypted.zip", lambda: zipped(flag_bits=1)),
         ("method.zip", lambda: zipped(compress_type=93)),
         ("bits.tar.gz", lambda: tarred("w:gz")[:20] + _flip(tarred("w:gz")[20:])),
+        ("half.tar.gz", lambda: tarred("w:gz")[:60]),
+        ("bits.tar.xz", lambda: tarred("w:xz")[:40] + _flip(tarred("w:xz")[40:])),
         ("half.tar.xz", lambda: tarred("w:xz")[:100]),
+        ("bits.tar.bz2", lambda: tarred("w:bz2")[:20] + _flip(tarred("w:bz2")[20:])),
         ("half.tar.bz2", lambda: tarred("w:bz2")[:60]),
         ("nothing.whl", lambda: b""),
         ("text.tar", lambda: b"no archive" * 200),
@@ -100,8 +103,10 @@ def tarred(kind: Literal["w:gz", "w:xz", "w:bz2"]) -> bytes:
 def test_a_damaged_archive_is_said_to_be_one(tmp_path: Path, name: str, make: Callable[[], bytes]) -> None:
     path = tmp_path / name
     path.write_bytes(make())
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot be read") as told:
         list(texts_of([path]))
+    assert str(path) in told.value.message
+    assert told.value.hint
 
 
 def test_an_archive_that_says_it_is_endless_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,14 +30,6 @@ def test_windows(uri: str, expected: str | None) -> None:
         assert PureWindowsPath(expected).is_absolute()
 
 
-def test_a_drive_is_one_whatever_its_case() -> None:
-    """VS Code writes it small, Windows large: both name one file."""
-    small, large = (path_text(f"file:///{drive}/src/A.py", windows=True) for drive in ("c%3A", "C:"))
-    assert small is not None
-    assert large is not None
-    assert PureWindowsPath(small) == PureWindowsPath(large)
-
-
 @pytest.mark.parametrize("path", ["C:/Users/a b/ä#%.py", "//server/share/x y.py"])
 def test_windows_paths_come_back(path: str) -> None:
     assert path_text(PureWindowsPath(path).as_uri(), windows=True) == path
