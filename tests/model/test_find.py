@@ -56,12 +56,7 @@ def test_nothing_here_says_which_command_fetches_it(cache: Path) -> None:
     with pytest.raises(ModelMissingError) as raised:
         model.find("some/model", cache)
     assert raised.value.hint == "Run: fastcoder-lsp model pull some/model"
-
-
-def test_finding_makes_no_folder(cache: Path) -> None:
-    with pytest.raises(ModelMissingError):
-        model.find("auto", cache, gpu_bytes=0)
-    assert not cache.exists()
+    assert not cache.exists(), "finding makes no folder"
 
 
 def test_the_hubs_cache_is_used_in_place(cache: Path, hub_cache: Path) -> None:

@@ -31,7 +31,7 @@ from fastcoder_lsp.model.store import ModelStore, remembered_sha256, sha256_file
 from fastcoder_lsp.model.tensors import open_tensors
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.fake_engine import silent
-from tests.model.tiny import HEADS, LAYERS, write_gguf
+from tests.model.tiny import LAYERS, write_gguf
 
 CODE = "def f(x: int) -> str:\n\treturn 'ß語' + str(x * 1024)  # e\u0301\n" * 50
 
@@ -90,16 +90,6 @@ def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, converted:
     assert made.keys() == weights.keys()
     assert all(np.array_equal(made[name], weights[name]) for name in weights)
     assert model.find(str(path), cache) == files
-
-
-def test_turned_rows_are_turned_back(path: Path, cache: Path) -> None:
-    """Not only equal to transformers: the query rows do stand otherwise in the file."""
-    files = model.prepare(str(path), cache, silent)
-    raw = next(tensor for tensor in gguf.GGUFReader(path).tensors if tensor.name == "blk.0.attn_q.weight").data
-    found = open_tensors(files.folder).raw("model.layers.0.self_attn.q_proj.weight")
-    dim = len(raw) // HEADS
-    assert np.array_equal(found[: dim // 2], raw[:dim:2])
-    assert np.array_equal(found[dim // 2 : dim], raw[1:dim:2])
 
 
 def test_a_file_that_moves_is_followed(path: Path, cache: Path, tmp_path: Path) -> None:

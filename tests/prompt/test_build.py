@@ -1,6 +1,5 @@
 """Prompts: each family's form, the truth about the document, and stability while a person types."""
 
-import random
 from dataclasses import dataclass
 
 import pytest
@@ -243,17 +242,3 @@ def test_cells_above_are_part_of_a_notebooks_text() -> None:
     cell = Snapshot("cell:2", None, "python", 0, "y = x", ("import os\n", "x = 1"))
     parts = told(QWEN, builder.template, builder.build(cell, 5))
     assert parts.prefix + parts.middle == "import os\n\nx = 1\n\ny ="
-
-
-def test_random_typing_over_a_file_is_cheap() -> None:
-    builder, draw, costs = PromptBuilder(QWEN), random.Random(1), []
-    text, last = SAMPLE, build(PromptBuilder(QWEN), CURSOR)
-    for _ in range(20):
-        at = text.index("\n", draw.randrange(len(text) - 500)) + 1
-        for char in "    value = compute(first, second)\n":
-            text = text[:at] + char + text[at:]
-            at += 1
-            now = builder.build(snapshot(text), at)
-            costs.append(cost(last, now))
-            last = now
-    assert sorted(costs)[len(costs) // 2] <= 1

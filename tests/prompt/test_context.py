@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -16,15 +16,16 @@ from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
 
 @dataclass
 class Given:
-    """A context that always finds the same."""
+    """A context that always finds the same, and remembers what was edited."""
 
     snippets: tuple[ContextSnippet, ...]
     asked: int = 0
     forbidden: frozenset[str] = frozenset()
     content: bool = False
+    observed: list[str] = field(default_factory=list)
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Nothing to learn."""
+        self.observed.append(snapshot.text)
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
@@ -177,6 +178,7 @@ def test_typing_costs_the_same_with_other_code_along() -> None:
                 keys.append(cost(last, now))
                 last = now
     assert exchanges == 2
+    assert sorted(costs[0])[len(costs[0]) // 2] <= 1
     assert costs[300][1:] == costs[0][1:]
     assert costs[300][0] - costs[0][0] <= 300
 
@@ -313,51 +315,30 @@ def test_reasons_are_the_longest_shared_names() -> None:
     assert reasons(piece, TEXT, len(TEXT)) == ["open_store", "store"]
 
 
-OWN = PromptContext((ContextSnippet("own.py", "own = 1\n", source="/w/own.py"),))
-
-
-class Repository:
-    """A context that finds one file, and remembers what was edited."""
-
-    def __init__(self) -> None:
-        self.observed = list[str]()
-
-    def observe(self, snapshot: Snapshot) -> None:
-        self.observed.append(snapshot.text)
-
-    def find(
-        self, _snapshot: Snapshot, _offset: int, _shown: tuple[int, int], _kept: PromptContext | None = None
-    ) -> PromptContext:
-        return OWN
-
-    def may_show(self, sources: Collection[str]) -> bool:
-        return "/w/secret.py" not in sources
-
-
-def given(text: str, *names: str) -> Snapshot:
+def chunked(text: str, *names: str) -> Snapshot:
     extras = tuple(Extra(name, f"{name} = 1\n" if name else "") for name in names)
     return Snapshot("a", None, "python", 1, text, extras=extras)
 
 
 def test_the_latest_chunk_is_the_best_one_and_empty_ones_tell_nothing() -> None:
-    found = GivenExtras(Repository()).find(given("x", "first", "", "last"), 0, (0, 0))
+    found = GivenExtras(Given(SNIPPETS)).find(chunked("x", "first", "", "last"), 0, (0, 0))
     assert [one.path for one in sorted(found.snippets, key=lambda one: -one.score)] == ["last", "first"]
     assert {one.source for one in found.snippets} == {""}
 
 
 def test_what_is_shown_stays_while_it_is_given() -> None:
     context = GivenExtras()
-    shown = PromptContext(context.find(given("x", "a", "b"), 0, (0, 0)).snippets[:1])
-    assert context.find(given("x", "c", "a"), 0, (0, 0), shown) is shown
-    assert [one.path for one in context.find(given("x", "c", "b"), 0, (0, 0), shown).snippets] == ["c", "b"]
+    shown = PromptContext(context.find(chunked("x", "a", "b"), 0, (0, 0)).snippets[:1])
+    assert context.find(chunked("x", "c", "a"), 0, (0, 0), shown) is shown
+    assert [one.path for one in context.find(chunked("x", "c", "b"), 0, (0, 0), shown).snippets] == ["c", "b"]
 
 
 def test_without_chunks_somebody_else_looks() -> None:
-    repository = Repository()
+    repository = Given(SNIPPETS, forbidden=frozenset({"/w/secret.py"}))
     context = GivenExtras(repository)
-    for each in (given("one"), given("two", "a")):
+    for each in (chunked("one"), chunked("two", "a")):
         context.observe(each)
-    assert context.find(given("one"), 0, (0, 0)) is OWN
+    assert context.find(chunked("one"), 0, (0, 0)).snippets == SNIPPETS
     assert repository.observed == ["one"]
     assert context.may_show({"/w/own.py"})
     assert not context.may_show({"/w/secret.py"})
