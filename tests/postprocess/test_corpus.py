@@ -111,13 +111,6 @@ def test_true_text_is_left_alone(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_lines_that_close_their_bracket_in_long_files(language: str) -> None:
-    long = [(name, text) for name, text in files(language) if len(text) > LONG[0]]
-    cases = (case for name, text in long for case in places(name, text, language, 6, seed=1))
-    check(case for case in cases if case.cursor in {"in bracket", "typed closer"})
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_what_stands_below_already_is_still_cut(language: str) -> None:
     cut, planted = Counter[str](), Counter[str]()
     for name, text in files(language):

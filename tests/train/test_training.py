@@ -16,7 +16,7 @@ from fastcoder_lsp.core import GREEDY, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, NoDrafter, load_trained
 from fastcoder_lsp.draft.registry import DrafterParts, make
-from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
+from fastcoder_lsp.draft.sdsat import SdsatDrafter, SdsatParameters
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.model.files import TrainingRecord, read_record
 from fastcoder_lsp.train.run_folder import read_points
@@ -212,12 +212,3 @@ def test_stationary_tokens_are_right_behind_a_wrong_one() -> None:
     assert stationary([(0, (5, 6, 9, 8))], (5, 7, 9, 8)) == (1, 2)
     assert stationary([(0, (5, 7, 9)), (1, (7, 9, 8))], (5, 7, 9, 8)) == (2, 0)
     assert stationary([(2, (1, 8, 4))], (5, 7, 9, 8)) == (1, 1)
-
-
-def test_sources_have_names(sdsat_engine: TreeEngine, sdsat: Path, speaker: Speaker) -> None:
-    drafter: Drafter = SdsatDrafter(record_of(sdsat).adaptive)
-    seen: set[str] = set()
-    decode(
-        sdsat_engine, drafter, requests(speaker, 1)[0], lambda: False, on_step=lambda tree, _: seen.update(tree.sources)
-    )
-    assert seen == {"", FROM_SDSAT.name, FROM_ADAPTIVE.name}
