@@ -56,7 +56,7 @@ def _files(mark: str, head: str) -> tuple[Extra, ...]:
     if not mark:
         return ()
     pieces = (piece.partition("\n") for piece in head.split(mark)[1:][-MOST_EXTRAS:])
-    return tuple(Extra(name.strip(), text) for name, _, text in pieces if text.strip())
+    return tuple(Extra(name.strip(), _normalised(text)) for name, _, text in pieces if text.strip())
 
 
 AnyForm = TypeVar("AnyForm", bound="LlamaFields | OpenAIForm")

@@ -201,6 +201,13 @@ def test_marks(prompt: str, parts: PromptParts) -> None:
     assert parse_prompt(prompt) == parts
 
 
+def test_line_ends_are_one_character_everywhere() -> None:
+    """Code that a prompt holds in marks has the same tokens as the same code in `input_extra`."""
+    prompt = "<|file_sep|>x.py\r\nx = 1\r\n{}a\r\n{}b{}".format(*QWEN)
+    for asked in (read_completion(CompletionForm(prompt=prompt)), read_openai(OpenAIForm(prompt=prompt))):
+        assert (asked.before, asked.after, asked.extras) == ("a\n", "b", (Extra("x.py", "x = 1\n"),))
+
+
 def test_of_very_many_files_the_last_ones() -> None:
     """No question has more, and each is looked at on the event loop."""
     head = "".join(f"<|file_sep|>{number}.py\nx = {number}\n" for number in range(MOST_EXTRAS + 2))
