@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import override
 
 from fastcoder_lsp.core import (
     NO_DRAFT,
@@ -92,11 +93,13 @@ class SelfDrafter(Drafter):
         self._drafted = 0
         self._noise = np.random.default_rng(0)
 
+    @override
     def begin(self, context: DraftContext) -> None:
         """Restart the noise; the threshold stays, for it is about the model."""
         self._drafted = 0
         self._noise = np.random.default_rng([context.sampler.seed & 0xFFFFFFFF, len(context.tokens), 1])
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Draft token by token with parts left out; the pending tokens are skimmed first."""
         engine, text = context.target, context.tokens
@@ -124,7 +127,8 @@ class SelfDrafter(Drafter):
         self._drafted = len(tokens)
         return replace(chain(tokens, FROM_SELF), draws=tuple(draws))
 
-    def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
+    @override
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Section 3.3: where fewer guesses than wanted are accepted, the threshold rises, otherwise it falls."""
         if not self._drafted:
             return
@@ -134,6 +138,7 @@ class SelfDrafter(Drafter):
         self._threshold = of_threshold * self._threshold + (1 - of_threshold) * wanted
         self._drafted = 0
 
+    @override
     def forecast(self, costs: StepCosts | None) -> Forecast | None:
         """Time of a draft at the speed that the search promised: 1 + tokens for the time of 1 + draft."""
         if costs is None or self._speed <= 0:

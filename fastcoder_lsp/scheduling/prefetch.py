@@ -38,14 +38,14 @@ class Prefill:
         """Prefill one stretch; returns False where none fits into `room_ms`."""
         started = self._clock()
         cached = self._engine.prefill(self._prompt, lambda: True).reused
-        missing = len(self._prompt) - cached
-        tokens = self._latency.stretch_within(room_ms, missing)
+        left = len(self._prompt) - cached
+        tokens = self._latency.stretch_within(room_ms, left)
         if tokens:
             if not self._engine.prefill(self._prompt[: cached + tokens], lambda: False).done:
                 return False  # a second cache evicts no cache in use
             self._latency.prefilled(tokens, self._clock() - started)
             self.prefilled += tokens
-        self.finished = tokens == missing
+        self.finished = tokens == left
         return self.finished or tokens > 0
 
 

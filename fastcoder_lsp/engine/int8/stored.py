@@ -68,15 +68,15 @@ def _name(digest: str) -> str:
     return hashlib.sha256(digest.encode()).hexdigest()[:32]
 
 
-def _nobody(_: str) -> None:
+def _ignore(_: str) -> None:
     pass
 
 
 def load_arrays(
     wanted: WeightsRequest,
     progress: Progress,
-    enter: Callable[[str], None] = _nobody,
-    note: Callable[[str], None] = _nobody,
+    enter: Callable[[str], None] = _ignore,
+    note: Callable[[str], None] = _ignore,
     *,
     chosen: bool = True,
 ) -> dict[str, Array]:
