@@ -190,7 +190,7 @@ def _on_graphs(model: NamedShape, engine: str, kernels: str, rounds: int) -> Sha
             graphs.prefill(prompt, lambda: False)
             steps[width] += [_s(device, partial(graphs.step, tree))] * (number > 1)
         reading += [_s(device, memory.sum)] * (number > 1)
-    weights, free = graphs.static.programs.weight_bytes, device.memory()
+    weights, free = graphs.static.programs.transformer.model.bytes, device.memory()
     graphs.close()
     medians = {width: statistics.median(taken) for width, taken in steps.items()}
     return ShapeCost(weights, free.total - free.free, medians, statistics.median(reading) * weights / memory.nbytes)

@@ -151,4 +151,4 @@ def _end(
 
 
 def _slots(programs: Programs, cached: int, width: int) -> torch.Tensor:
-    return programs.cache.save(cached + width).slots_2LKCD[:, :, :, cached:]
+    return programs.transformer.cache.save(cached + width).slots_2LKCD[:, :, :, cached:]

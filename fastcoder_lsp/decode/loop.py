@@ -71,6 +71,7 @@ class Decoding:
 
     If the engine's KV cache was freed during a pause, all decided tokens are prefilled again, and the decode goes on
     with the same tokens. `computed`: tokens that the last `prefill` ran. `on_step` is called after each step.
+    `text` and `finish`: as in `Decoded`, so far.
     """
 
     engine: Engine
@@ -83,17 +84,17 @@ class Decoding:
     _likely: list[tuple[Int64s, Floats]] = field(default_factory=list)
     """The best ids and logits at each token's position, if the request wants them."""
     _bytes: bytearray = field(default_factory=bytearray)
-    _text: str = ""
     _steps: int = 0
     _accepted: Counter[str] = field(default_factory=Counter)
     _prefilled: int = 0
     _prefill_ms: float = 0.0
     _begun: bool = False
-    _finish: str = ""
     _launching: LaunchingEngine | None = None
     """The engine, if the drafter observes a step while the device works on the next one."""
     _unobserved: tuple[DraftTree, Verified] | None = None
     computed: int = 0
+    text: str = ""
+    finish: str = ""
 
     def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
         """Prefill the decided tokens, except the last few, which join the next step.
@@ -126,23 +127,13 @@ class Decoding:
         return True
 
     @property
-    def text(self) -> str:
-        """The text so far, as in `Decoded.text`."""
-        return self._text
-
-    @property
-    def finish(self) -> str:
-        """Why decoding ended, as in `Decoded.finish`."""
-        return self._finish
-
-    @property
     def prefilled(self) -> bool:
         """Whether the prefill is done and steps may begin."""
         return bool(self._pending)
 
     def missing(self) -> int:
         """The tokens that `prefill` has yet to compute: of the prompt, or of everything if the cache was freed."""
-        if self._pending and not self._finish and self.engine.cached() != self._decided()[: -len(self._pending)]:
+        if self._pending and not self.finish and self.engine.cached() != self._decided()[: -len(self._pending)]:
             self._pending = []
         if self._pending:
             return 0
@@ -157,7 +148,7 @@ class Decoding:
 
     def step(self, nodes: int | None = None) -> bool:
         """Run one forward pass of at most `nodes` rows; returns whether the decode goes on."""
-        assert not self._finish, "a finished decode has no next step"
+        assert not self.finish, "a finished decode has no next step"
         sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
         for again in (False, True):
             tree, allowed = self._draft(nodes)
@@ -184,7 +175,7 @@ class Decoding:
                 self._observe()
         if self.on_step is not None:
             self.on_step(tree, verified)
-        return not self._finish
+        return not self.finish
 
     def _draft(self, nodes: int | None) -> tuple[DraftTree, Mapping[int, Int64s]]:
         """The tree for the next step, of at most `nodes` rows, and the ids that healing allows behind its nodes."""
@@ -206,7 +197,7 @@ class Decoding:
     def result(self) -> Decoded:
         """The outcome so far."""
         return Decoded(
-            self._text,
+            self.text,
             tuple(self._tokens),
             Counts(
                 self._steps,
@@ -217,7 +208,7 @@ class Decoding:
                 dict(self._accepted),
                 self._prefill_ms,
             ),
-            self._finish,
+            self.finish,
         )
 
     def certainty(self) -> Certainty:
@@ -249,7 +240,7 @@ class Decoding:
         full = self.engine.info.context - len(request.prompt)
         for index, token in enumerate(verified.emitted):
             if token in request.end_ids:
-                self._finish = "eos"
+                self.finish = "eos"
                 break
             self._tokens.append(token)
             if request.weighed and verified.top_ids_NK is not None and verified.top_logits_NK is not None:
@@ -260,14 +251,14 @@ class Decoding:
             if index < len(verified.path):
                 self._accepted[tree.sources[verified.path[index]]] += 1
             # Hold back the bytes of an incomplete character until the next token.
-            self._text = self._bytes[len(request.healing) :].decode("utf-8", errors="ignore")
-            if (length := request.cut(self._text)) is not None:
-                self._text, self._finish = self._text[:length], "stop"
+            self.text = self._bytes[len(request.healing) :].decode("utf-8", errors="ignore")
+            if (length := request.cut(self.text)) is not None:
+                self.text, self.finish = self.text[:length], "stop"
             elif len(self._tokens) >= request.max_tokens:
-                self._finish = "length"
+                self.finish = "length"
             elif len(self._tokens) >= full:
-                self._finish = "context"
-            if self._finish:
+                self.finish = "context"
+            if self.finish:
                 break
 
 

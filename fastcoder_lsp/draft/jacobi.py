@@ -123,32 +123,27 @@ class LookaheadDrafter(Drafter):
         # First token → the N-1 tokens after it, at most G of them.
         self._documents = PerDocument(lambda: LruTable[int](params.leaders_at_most, params.guesses))
         super().__init__(LOOKAHEAD, self._documents)
-        self._pool = self._documents.fetch("")
+        self.pool = self._documents.fetch("")  # the n-grams of this decode's document
         self._random = random.Random(params.seed)  # noqa: S311 a guess is no secret
         self._levels: list[list[int]] = []
         self._width = 0  # columns of the window that were drafted in this step
 
-    @property
-    def pool(self) -> LruTable[int]:
-        """The n-grams of this decode's document."""
-        return self._pool
-
     def begin(self, context: DraftContext) -> None:
         """Algorithm 2, line 2: level 0 starts as random tokens, taken from the prompt; the others come step by step."""
-        self._pool = self._documents.fetch(context.document)
+        self.pool = self._documents.fetch(context.document)
         self._random.seed(self._parameters.seed)
         prompt = context.tokens[: context.prompt_length] or context.tokens
         self._levels = [[self._random.choice(prompt) for _ in range(self._parameters.window)]]
         if self._parameters.prompt:
             for start in range(len(prompt) - self._parameters.gram + 1):
-                self._pool.insert(prompt[start], tuple(prompt[start + 1 : start + self._parameters.gram]))
+                self.pool.insert(prompt[start], tuple(prompt[start + 1 : start + self._parameters.gram]))
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Both branches, the verification branch first: if room is short, its guesses are worth more."""
         if nodes < 1 or not self._levels:
             return NO_DRAFT
         levels = len(self._levels)
-        guesses = self._pool.peek(context.tokens[-1])
+        guesses = self.pool.peek(context.tokens[-1])
         for_window = min(
             self._parameters.window * levels, max(nodes // 2, nodes - len(guesses) * (self._parameters.gram - 1))
         )
@@ -197,7 +192,7 @@ class LookaheadDrafter(Drafter):
             return
         for column, token in enumerate(fresh):
             if token is not None:
-                self._pool.insert(self._levels[0][column], tuple(row[column] for row in self._levels[1:]))
+                self.pool.insert(self._levels[0][column], tuple(row[column] for row in self._levels[1:]))
         del self._levels[0]
 
     @staticmethod

@@ -71,6 +71,7 @@ class EagerBackend:
     ) -> None:
         self.name, self.device, self.vocabulary, self.capacity = name, device, shape.vocabulary, capacity
         self.chunk = 128 if device == "cpu" else 512
+        self.layers, self.sublayers = shape.layers, 2 * shape.layers
         self._shape, self._dtype = shape, dtype
         self._layers: list[Layer] = []
         for layer in range(shape.layers):
@@ -80,7 +81,7 @@ class EagerBackend:
         self._head_VE = self._move(weights.head(shape))
         self._norm = self._read_norm(weights, NORM.removesuffix(".weight"))
         angles_CH = torch.arange(capacity, dtype=torch.float64)[:, None] * torch.from_numpy(shape.angles_H)[None]
-        self._wanted: tuple[int, ...] = ()
+        self.kept_layers: tuple[int, ...] = ()
         self._cos_CD = torch.cat([angles_CH.cos()] * 2, dim=-1).to(device, dtype)
         self._sin_CD = torch.cat([angles_CH.sin()] * 2, dim=-1).to(device, dtype)
         self.empty_cache()
@@ -96,27 +97,22 @@ class EagerBackend:
         shape = self._shape
         size = (shape.layers, shape.kv_heads, self.capacity, shape.head_dim)
         self.keys_LKCD, self.values_LKCD = (self._zeros(size) for _ in range(2))
-        slots = self.capacity if self._wanted else 0
-        self.states_CSE = LazyMemory((slots, len(self._wanted), shape.width), np.float32).array
+        slots = self.capacity if self.kept_layers else 0
+        self.states_CSE = LazyMemory((slots, len(self.kept_layers), shape.width), np.float32).array
         self.touched = 0
 
     def take(self, other: Self, start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of another backend's cache."""
         self.keys_LKCD[:, :, start:stop] = other.keys_LKCD[:, :, start:stop]
         self.values_LKCD[:, :, start:stop] = other.values_LKCD[:, :, start:stop]
-        if self._wanted:
+        if self.kept_layers:
             self.states_CSE[start:stop] = other.states_CSE[start:stop]
         self.touched = max(self.touched, stop)
 
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep hidden states behind these layers from now on (`states.KeepingBackend`); empties the KV cache."""
-        self._wanted = tuple(layers)
+        self.kept_layers = tuple(layers)
         self.empty_cache()
-
-    @property
-    def kept_layers(self) -> tuple[int, ...]:
-        """The layers behind which hidden states are kept."""
-        return self._wanted
 
     def states(self, start: int, stop: int) -> Floats:
         """Hidden states of the slots `start`…`stop`, [slots, kept layers, E]: a view, on the host."""
@@ -132,16 +128,6 @@ class EagerBackend:
         """The weights of the norm before the head, [E], or [2 E] for LayerNorm, and its ε."""
         parts = [self._norm.scale_E] if self._norm.offset_E is None else [self._norm.scale_E, self._norm.offset_E]
         return torch.cat(parts).float().cpu().numpy(), self._norm.eps
-
-    @property
-    def sublayers(self) -> int:
-        """Parts of the model that can be left out (`backend.SkimmingBackend`)."""
-        return 2 * self._shape.layers
-
-    @property
-    def layers(self) -> int:
-        """Blocks of the model."""
-        return self._shape.layers
 
     def bytes_of(self, slots: int) -> int:
         """Memory of the cache with so many slots written; a device allocates all of it at once."""
@@ -168,8 +154,8 @@ class EagerBackend:
             if 2 * index + 1 not in rows.skipped:
                 inner_TI = self._activated(F.linear(layer.norm2(x_TE), layer.gate_up, layer.gate_up_bias))
                 x_TE = x_TE + F.linear(inner_TI, layer.down, layer.down_bias)
-            if index + 1 in self._wanted:
-                which = self._wanted.index(index + 1)
+            if index + 1 in self.kept_layers:
+                which = self.kept_layers.index(index + 1)
                 self.states_CSE[rows.cached : rows.cached + len(rows), which] = x_TE.float().cpu().numpy()
         if rows.logits_from == len(rows):
             return None
@@ -184,7 +170,7 @@ class EagerBackend:
             source, target = (torch.tensor(side, device=self.device) + cached for side in zip(*moves, strict=True))
             for cache in (self.keys_LKCD, self.values_LKCD):
                 cache[:, :, target] = cache[:, :, source]
-            if self._wanted:
+            if self.kept_layers:
                 olds, news = (np.array(side) + cached for side in zip(*moves, strict=True))
                 self.states_CSE[news] = self.states_CSE[olds]
 

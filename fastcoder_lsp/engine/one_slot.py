@@ -11,7 +11,6 @@ from fastcoder_lsp.core import (
     CacheLost,
     DraftTree,
     Engine,
-    EngineInfo,
     KeepingEngine,
     LaunchingEngine,
     Prefilled,
@@ -28,19 +27,14 @@ class OneSlot(Preparing):
     """`core.Engines` over one engine and its one cache. `engine`: closed with this."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine, self.info = engine, engine.info
         self._owner: _Borrowed | None = None
         self._slots: dict[str, _Borrowed] = {}
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine's description."""
-        return self._engine.info
 
     def slot(self, name: str) -> Engine:
         """The engine by this name; launches and collects separately if the engine below can."""
         if name not in self._slots:
-            kind = _BorrowedLaunching if isinstance(self._engine, LaunchingEngine) else _Borrowed
+            kind = _BorrowedLaunching if isinstance(self.engine, LaunchingEngine) else _Borrowed
             self._slots[name] = kind(self)
         return self._slots[name]
 
@@ -69,16 +63,11 @@ class OneSlot(Preparing):
         """Close the engine."""
         self._slots.clear()
         self._owner = None
-        self._engine.close()
+        self.engine.close()
 
     def prepare(self) -> bool:
         """Do deferrable work of the engine (`core.Preparing`)."""
-        return isinstance(self._engine, Preparing) and self._engine.prepare()
-
-    @property
-    def engine(self) -> Engine:
-        """The engine, whichever slot owns its cache: for calls that do not concern the cache's tokens."""
-        return self._engine
+        return isinstance(self.engine, Preparing) and self.engine.prepare()
 
     def owned_by(self, slot: "_Borrowed") -> bool:
         """Whether `slot` owns the cache."""
@@ -87,22 +76,18 @@ class OneSlot(Preparing):
     def taken_by(self, slot: "_Borrowed | None") -> Engine:
         """The engine, with the cache owned by this slot from now on."""
         self._owner = slot
-        return self._engine
+        return self.engine
 
     def engine_of(self, slot: "_Borrowed") -> Engine:
         """The engine, if this slot owns the cache. Raises CacheLost if another slot has taken it."""
         if self._owner is not slot:
             raise CacheLost
-        return self._engine
+        return self.engine
 
 
 class _Borrowed:
     def __init__(self, owner: OneSlot) -> None:
-        self._owner = owner
-
-    @property
-    def info(self) -> EngineInfo:
-        return self._owner.info
+        self._owner, self.info = owner, owner.info
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         return self._owner.taken_by(self).prefill(tokens, should_stop)

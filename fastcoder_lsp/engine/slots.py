@@ -71,6 +71,7 @@ class SlotEngines:
         self._backend, self._most = backend, most_bytes
         self._group_of: Callable[[str], str] = lambda _: ""
         self.info = info
+        self.sublayers = backend.sublayers if isinstance(backend, SkimmingBackend) else 0
         self._slots: dict[str, Slot] = {}
         self._beside: dict[str, Slot] = {}
         self._held: dict[Slot, None] = {}
@@ -159,11 +160,6 @@ class SlotEngines:
                 return
             other.close()
 
-    @property
-    def sublayers(self) -> int:
-        """Parts of the model that may be left out."""
-        return self._backend.sublayers if isinstance(self._backend, SkimmingBackend) else 0
-
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers in all caches; caches that lack some of them are dropped."""
         if not can_keep(self._backend, layers):
@@ -237,13 +233,9 @@ class Slot:
 
     def __init__(self, pool: SlotEngines, group: str, *, spare: bool = False) -> None:
         self._pool, self.group, self.spare = pool, group, spare
+        self.info, self.sublayers = pool.info, pool.sublayers
         self.backend: SharingBackend | None = None
         self.engine: TreeEngine | None = None
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine's description."""
-        return self._pool.info
 
     def cached(self) -> tuple[int, ...]:
         """The tokens in the cache; none after an eviction."""
@@ -262,11 +254,6 @@ class Slot:
             raise CacheLost
         self._pool.make_room(self, self.engine.length)
         return self.engine.step(tree, sampler, allowed, top_k)
-
-    @property
-    def sublayers(self) -> int:
-        """Parts of the model that may be left out of `skim`."""
-        return self._pool.sublayers
 
     def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> tuple[Int64s, Floats]:
         """`core.SkimmingEngine.skim`."""

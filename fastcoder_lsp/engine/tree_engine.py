@@ -31,13 +31,9 @@ class TreeEngine:
     def __init__(self, backend: Backend, info: EngineInfo) -> None:
         assert backend.capacity >= info.context + info.max_nodes
         self.backend = backend
-        self._info = info
+        self.sublayers = backend.sublayers if isinstance(backend, SkimmingBackend) else 0
+        self.info = info
         self._cached: list[int] = []
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine's description."""
-        return self._info
 
     def cached(self) -> tuple[int, ...]:
         """The tokens in the cache."""
@@ -79,16 +75,11 @@ class TreeEngine:
             return Verified(path, emitted)
         return Verified(path, emitted, *top_rows(logits_RV, top_k))
 
-    @property
-    def sublayers(self) -> int:
-        """Parts of the model that may be left out of `skim`."""
-        return self.backend.sublayers if isinstance(self.backend, SkimmingBackend) else 0
-
     def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> tuple[Int64s, Floats]:
         """`core.SkimmingEngine.skim`: writes to slots behind the cached ones, where the next step overwrites them."""
         self._check_ids(tokens)
         start, count = len(self._cached) + after, len(tokens)
-        assert start + count <= self._info.context, "skimmed beyond the context"
+        assert start + count <= self.info.context, "skimmed beyond the context"
         chain = np.arange(count, dtype=np.int64)
         logits_RV = self.backend.forward(Rows(np.array(tokens, np.int64), chain - 1, chain, start, count - 1, skipped))
         assert logits_RV is not None
@@ -122,7 +113,7 @@ class TreeEngine:
 
     def _rows(self, tree: DraftTree, logits_from: int) -> Rows:
         tokens = np.array(tree.tokens, dtype=np.int64)
-        known = (tokens >= 0) & (tokens < self._info.vocabulary)
+        known = (tokens >= 0) & (tokens < self.info.vocabulary)
         return Rows(
             tokens=np.where(known, tokens, 0),
             parents=np.array(tree.parents, dtype=np.int64),
@@ -133,23 +124,23 @@ class TreeEngine:
 
     def _check_fits(self, tokens: Tokens) -> None:
         self._check_ids(tokens)
-        if len(tokens) > self._info.context:
+        if len(tokens) > self.info.context:
             raise self._full(len(tokens))
 
     def _room(self, tree: DraftTree) -> int:
         """How many of the tree's drafts fit; raises ResourceError if not even the pending tokens do."""
-        assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
+        assert len(tree) <= self.info.max_nodes, f"{len(tree)} nodes, at most {self.info.max_nodes}"
         self._check_ids(tree.tokens[: tree.pending])
         needed = len(self._cached) + tree.pending
-        if needed > self._info.context:
+        if needed > self.info.context:
             raise self._full(needed)
-        return self._info.context - needed
+        return self.info.context - needed
 
     def _check_ids(self, tokens: Tokens) -> None:
-        assert all(0 <= token < self._info.vocabulary for token in tokens), "a token outside the vocabulary"
+        assert all(0 <= token < self.info.vocabulary for token in tokens), "a token outside the vocabulary"
 
     def _full(self, needed: int) -> ResourceError:
         return ResourceError(
-            f"the context of {self._info.context} tokens is full ({needed} needed)",
+            f"the context of {self.info.context} tokens is full ({needed} needed)",
             "Shorten the prompt, or raise `context_tokens`.",
         )

@@ -167,7 +167,7 @@ class _ApartOne(OneSlot):
     """A single cache for all tenants; another tenant's contents are overwritten."""
 
     def __init__(self, one: OneSlot) -> None:
-        super().__init__(one._engine)  # noqa: SLF001 of its own class; it is used no more
+        super().__init__(one.engine)
         self._tenants: WeakKeyDictionary[Engine, str] = WeakKeyDictionary()
         self._last = ""
 

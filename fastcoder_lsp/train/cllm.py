@@ -362,11 +362,7 @@ class CllmTask:
         held = min(held_out, max(1, int(len(trajectories) * HELD_OUT_SHARE))) if len(trajectories) > 1 else 0
         self._held, self._trajectories = trajectories[:held], trajectories[held:]
         self._settings, self._batch, self._seed = settings, batch, seed
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weight of each loss term."""
-        return self._settings.weights()
+        self.weights = settings.weights()
 
     def examples(self, step: int) -> list[Example]:
         """The examples to train on."""

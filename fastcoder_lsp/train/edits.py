@@ -276,6 +276,8 @@ def _inside(places: Sequence[tuple[int, int]], first: int, last: int) -> list[bo
 class EditsTask:
     """Every other example of a step changes something; all once in each epoch, each epoch in another order."""
 
+    weights = WEIGHTS
+
     def __init__(
         self,
         learnt: Sequence["EncodedExample"],
@@ -288,11 +290,6 @@ class EditsTask:
         self._kinds = [kind for kind in _by_kind(learnt) if kind]
         self._held = [one for kind in _by_kind(held) for one in _spread(kind, held_out // 2)]
         self._batch, self._seed = batch, seed
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weight of each loss term."""
-        return WEIGHTS
 
     def examples(self, step: int) -> list[Example]:
         """The examples to train on."""

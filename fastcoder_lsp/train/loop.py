@@ -181,24 +181,21 @@ class ModelLesson:
 
     def gradients(self, step: int) -> dict[str, float]:
         """On the task's examples of this step."""
-        examples = self._task.examples(step)
+        return self._run(self._task.examples(step), list(self.parameters().values()))
+
+    def held_out(self) -> dict[str, float]:
+        """On the task's held-out examples."""
+        return self._run(self._task.held_out(), [])
+
+    def _run(self, examples: Sequence[Example], parameters: Sequence[torch.nn.Parameter]) -> dict[str, float]:
+        """The means of some examples; adds the gradients of these parameters."""
         counts, means = _counts(examples), dict[str, float]()
-        parameters = list(self.parameters().values())
         for found, gradients in self._at_once(examples, lambda part: self._pass(part, counts, parameters)):
             for name, mean in found.items():
                 means[name] = means.get(name, 0.0) + mean
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 if gradient is not None:
                     parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
-        return means
-
-    def held_out(self) -> dict[str, float]:
-        """On the task's held-out examples."""
-        examples = self._task.held_out()
-        counts, means = _counts(examples), dict[str, float]()
-        for found, _ in self._at_once(examples, lambda part: self._pass(part, counts, ())):
-            for name, mean in found.items():
-                means[name] = means.get(name, 0.0) + mean
         return means
 
     def _at_once(self, examples: Sequence[Example], run: Callable[[list[Example]], _Passed]) -> Iterator[_Passed]:

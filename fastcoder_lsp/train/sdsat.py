@@ -126,11 +126,7 @@ class SdsatTask:
     ) -> None:
         self._sequences, self._adaptive, self._settings = sequences, adaptive, settings
         self._batch, self._seed, self._held_out = batch, seed, held_out
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weight of each loss term."""
-        return self._settings.weights()
+        self.weights = settings.weights()
 
     def examples(self, step: int) -> list[Example]:
         """The examples to train on."""

@@ -180,15 +180,14 @@ def test_a_chain_knows_all_places_of_a_token(pieces: list[list[int]], capacity: 
 
 def test_searches_that_never_pay_are_left_out_and_tried_again() -> None:
     rule = RetrievalRule()
-    for _ in range(2000):
-        if rule.worth(5, search_ms=0.02, token_ms=20.0):
-            rule.gave(5, 0)
-        if rule.worth(6, search_ms=0.02, token_ms=20.0):
-            rule.gave(6, 1)
-    assert rule.skipped > 0
-    assert rule.searches < 4000
-    before = rule.searches
-    for _ in range(2000):
-        if rule.worth(5, search_ms=0.02, token_ms=20.0):
-            rule.gave(5, 1)
-    assert rule.searches > before
+
+    def searches(last: int, gain: int) -> int:
+        searched = 0
+        for _ in range(2000):
+            if rule.worth(last, search_ms=0.02, token_ms=20.0):
+                searched += 1
+                rule.gave(last, gain)
+        return searched
+
+    assert 0 < searches(5, 0) < searches(6, 1) == 2000
+    assert searches(5, 1) > 0

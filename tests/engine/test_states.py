@@ -165,10 +165,10 @@ def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> No
     programs = meta_programs(named(TINY)[0].shape)
     program = Program(32, 512, ask)
     before = launches(programs, program)
-    assert programs.cache.states(0, 1).numel() == 0
-    programs.cache.keep_states((1, 2))
+    assert programs.transformer.cache.states(0, 1).numel() == 0
+    programs.transformer.cache.keep_states((1, 2))
     assert launches(programs, program) == before + 2
-    programs.cache.keep_states(())
+    programs.transformer.cache.keep_states(())
     assert launches(programs, program) == before
 
 

@@ -105,9 +105,13 @@ def test_a_closed_engine_holds_nothing_when_memory_is_given_back(tmp_path: Path)
     held: list[weakref.ref[torch.Tensor]] = []
     engine = build(tiny_recipe(tmp_path, context=100), Watched(1 << 40))
     programs = engine.static.programs
-    tensors = [programs.model.embedding_VE, *programs.cache.panels(), programs.kernels.cos_CD]
+    tensors = [
+        programs.transformer.model.embedding_VE,
+        *programs.transformer.cache.panels(),
+        programs.transformer.kernels.cos_CD,
+    ]
     held += [weakref.ref(tensor) for tensor in tensors if tensor._base is None]
-    held += [weakref.ref(programs.cache._slots_2LKCD), weakref.ref(programs._input._device)]
+    held += [weakref.ref(programs.transformer.cache._slots_2LKCD), weakref.ref(programs._input._device)]
     engine.prefill([1, 2, 3], lambda: False)
     engine.step(DraftTree.chain([4]))
     del programs, tensors
@@ -239,14 +243,14 @@ class _Fused:
 
 def test_our_kernels_are_off_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, note = fused_engine(tmp_path, monkeypatch, TORCH, attend=raising, best=raising)
-    assert type(engine.static.programs.kernels) is TorchKernels
+    assert type(engine.static.programs.transformer.kernels) is TorchKernels
     assert note == ""
 
 
 def test_a_strict_engine_takes_torchs_kernels(tmp_path: Path) -> None:
     """Ours sum in no float64, which `strict` promises."""
     engine = build(tiny_recipe(tmp_path, kernels=kernels_by_name(FUSED), strict=True), CpuDevice())
-    assert type(engine.static.programs.kernels) is TorchKernels
+    assert type(engine.static.programs.transformer.kernels) is TorchKernels
 
 
 @pytest.mark.parametrize(
@@ -262,7 +266,7 @@ def test_kernels_that_fail_the_check_are_not_used(
 ) -> None:
     engine, note = fused_engine(tmp_path, monkeypatch, **{operation: fault})
     assert note.startswith("kernels: torch; fused ones are not used: ")
-    assert type(engine.static.programs.kernels) is TorchKernels
+    assert type(engine.static.programs.transformer.kernels) is TorchKernels
     assert plain(engine, PROMPT, 4) == plain(build(tiny_recipe(tmp_path), CpuDevice()), PROMPT, 4)
 
 

@@ -122,7 +122,6 @@ class RetrievalRule:
         self._gained = np.zeros(_BUCKETS, np.float32)
         self._missing: set[int] = set()
         self._generation: tuple[int, ...] = ()
-        self.searches = self.missing = self.skipped = 0
 
     def pinned(self, generation: tuple[int, ...]) -> None:
         """Forget missing tokens if the store has changed."""
@@ -133,16 +132,13 @@ class RetrievalRule:
     def worth(self, last: int, search_ms: float, token_ms: float) -> bool:
         """Whether to search for a context that ends in the token `last`; a plain token takes `token_ms`."""
         if last in self._missing:
-            self.missing += 1
             return False
         bucket = last % _BUCKETS
         gain = (_GAIN * _STRENGTH + self._gained[bucket]) / (_STRENGTH + self._searched[bucket])
         if gain * token_ms < search_ms:
             # Decays, so that a skipped token is tried again one day.
             self._searched[bucket] *= 0.99
-            self.skipped += 1
             return False
-        self.searches += 1
         return True
 
     def nothing(self, last: int) -> None:

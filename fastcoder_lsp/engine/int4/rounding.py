@@ -184,9 +184,4 @@ def unpack_some(packed: Int8s, rows_M: Int64s, kind: DotKind) -> Int8s:
 
 def unpack_rows(packed: Int8s, kind: DotKind) -> Int8s:
     """The bytes g·q, [N, K], of packed weights: the result of `unfold`, in plain numpy."""
-    blocks, lines, _ = packed.shape
-    block = kind.vectors * LANES
-    factors = packed[:, :, :block].reshape(blocks, lines, 1, 1, block, 1)
-    pairs = packed[:, :, block:].reshape(blocks, lines, GROUP // 8, block, 4)
-    steps = np.stack([pairs << 4 >> 4, pairs >> 4], axis=3)  # [block, line, piece, half, column, 4], signs kept
-    return (factors * steps).transpose(0, 4, 1, 2, 3, 5).reshape(blocks * block, lines * GROUP)
+    return unpack_some(packed, np.arange(len(packed) * kind.vectors * LANES), kind)

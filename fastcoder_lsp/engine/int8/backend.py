@@ -48,7 +48,7 @@ class Int8Backend:
     ) -> None:
         self.name, self.device = f"cpu-int{kind.bits}", f"cpu ({kind.name}, {counted(threads, 'thread')})"
         self.capacity, self.chunk, self.kind = capacity, CHUNK, kind
-        self._team = Team(threads)
+        self.threads, self._team = threads, Team(threads)
         self.use(shape, arrays)
         self.is_first = True
         heads = KernelShape.of(shape)
@@ -87,16 +87,6 @@ class Int8Backend:
         return self._packed.norm_E, float(self._packed.eps)
 
     @property
-    def sublayers(self) -> int:
-        """Parts of the model that can be left out (`backend.SkimmingBackend`)."""
-        return 2 * self._shape.layers
-
-    @property
-    def layers(self) -> int:
-        """Blocks of the model."""
-        return self._shape.layers
-
-    @property
     def touched(self) -> int:
         """Slots of the KV cache that take memory."""
         return self.cache.touched
@@ -115,7 +105,8 @@ class Int8Backend:
 
     def use(self, shape: Shape, arrays: dict[str, Array]) -> None:
         """Switch to other weights, with caches and work memory for them."""
-        self.vocabulary, self._shape, self._embedding_VE = shape.vocabulary, shape, arrays.get("embedding")
+        self.vocabulary, self.layers, self.sublayers = shape.vocabulary, shape.layers, 2 * shape.layers
+        self._shape, self._embedding_VE = shape, arrays.get("embedding")
         self._packed = _packed(shape, arrays, self.capacity)
         columns = -(-self.capacity // BLOCK) * BLOCK
         self.cache = SlotMemory(shape, self.capacity)
@@ -154,11 +145,6 @@ class Int8Backend:
         if self.is_first:
             self._team.close()
         del self._packed, self.cache, self._shared, self._embedding_VE
-
-    @property
-    def threads(self) -> int:
-        """Threads that compute."""
-        return self._team.threads
 
     def step_work(self, *, head: bool) -> tuple[int, int]:
         """Bytes of the matrices that a pass reads, with the `head` or without, and their numbers."""

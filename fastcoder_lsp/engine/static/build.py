@@ -157,7 +157,7 @@ def _finish(recipe: Recipe, programs: Programs, size: Plan, device: Device) -> S
             recipe.notes.append(f"steps are launched operation by operation, which is slower: {objection}")
     recipe.notes.extend(sorted(programs.graphs.notes))
     shelf = Shelf(device.memory().free // SHELF_SHARE)
-    backend = StaticBackend(recipe.name, programs, programs.cache, shelf, device, recipe.shape)
+    backend = StaticBackend(recipe.name, programs, programs.transformer.cache, shelf, device, recipe.shape)
     info = EngineInfo(
         name=recipe.name,
         model=recipe.model,

@@ -42,18 +42,9 @@ class StaticBackend:
     ) -> None:
         self.name, self.device, self.vocabulary, self._eps = name, device.name, shape.vocabulary, shape.eps
         self.capacity, self.chunk = programs.plan.capacity, programs.plan.reads[-1]
+        self.layers, self.sublayers = shape.layers, 2 * shape.layers
         self.programs = programs
         self._cache, self._shelf, self._device = cache, shelf, device
-
-    @property
-    def layers(self) -> int:
-        """Blocks of the model."""
-        return len(self.programs.model.blocks)
-
-    @property
-    def sublayers(self) -> int:
-        """Parts of the model that can be left out (`backend.SkimmingBackend`)."""
-        return 2 * self.layers
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
@@ -62,7 +53,7 @@ class StaticBackend:
 
     def last_norm(self) -> tuple[Floats, float]:
         """The weights [E] of the norm before the head, and its ε."""
-        return self.programs.model.norm.scale_E.float().cpu().numpy(), self._eps
+        return self.programs.transformer.model.norm.scale_E.float().cpu().numpy(), self._eps
 
     @torch.inference_mode()
     def keep_states(self, layers: Sequence[int]) -> None:
@@ -98,7 +89,7 @@ class StaticBackend:
     @torch.inference_mode()
     def embed(self, tokens: Int64s) -> Floats:
         """The embeddings of tokens, [tokens, E]."""
-        embedding_VE = self.programs.model.embedding_VE
+        embedding_VE = self.programs.transformer.model.embedding_VE
         found: Floats = embedding_VE[torch.from_numpy(tokens).to(embedding_VE.device)].float().cpu().numpy()
         return found
 
@@ -204,7 +195,7 @@ class StaticEngine(TreeEngine, Preparing):
         is tried once: it costs the cache, and drafters ask before every draft, whose step needs it.
         """
         assert self._launched is None, "a step is under way"
-        if self.static.programs.model.norm.offset_E is not None or tuple(layers) in self._refused:
+        if self.static.programs.transformer.model.norm.offset_E is not None or tuple(layers) in self._refused:
             return not layers
         try:
             return super().keep_states(layers)
@@ -243,7 +234,7 @@ class StaticEngine(TreeEngine, Preparing):
         if allowed:
             programs.bind(allowed, len(tree))
         programs.launch(program)
-        self._launched = _Launched(tree, room, program, min(top_k, self._info.vocabulary))
+        self._launched = _Launched(tree, room, program, min(top_k, self.info.vocabulary))
 
     def program(self, nodes: int, sampler: Sampler = GREEDY, *, bound: bool = False, top_k: int = 0) -> Program:
         """The program for a tree of `nodes` over the present cache; `bound`: some rows restrict the ids after them."""
@@ -257,7 +248,7 @@ class StaticEngine(TreeEngine, Preparing):
         found = self._programs.get((size, kind))
         if found is None:
             held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
-            ask = StepVariant(*kind[:4], min(held, self._info.vocabulary))
+            ask = StepVariant(*kind[:4], min(held, self.info.vocabulary))
             found = self._programs[size, kind] = Program(*size, ask)
         return found
 

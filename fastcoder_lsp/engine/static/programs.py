@@ -19,9 +19,8 @@ from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device, GraphSet, Launch, inferring
 from fastcoder_lsp.engine.static.plan import Plan
 from fastcoder_lsp.engine.static.step_io import Outputs, StepInput, StepOutput
-from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention, TreeView
+from fastcoder_lsp.engine.static.transformer import Transformer, TreeAttention, TreeView
 from fastcoder_lsp.engine.static.verifier import StepVariant, choose_rows, keys_of
-from fastcoder_lsp.engine.static.weights import ModelWeights
 
 
 def follow(tree: DraftTree, said: Sequence[int], room: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -130,7 +129,7 @@ class Programs:
     def __init__(
         self, transformer: Transformer, attention: TreeAttention, plan: Plan, device: Device, vocabulary: int
     ) -> None:
-        self._transformer, self._attention, self.plan, self._device = transformer, attention, plan, device
+        self.transformer, self._attention, self.plan, self._device = transformer, attention, plan, device
         self._input = StepInput(device, plan.rows, vocabulary)
         self._outputs: dict[int, StepOutput] = {}
         self.vocabulary = vocabulary
@@ -138,26 +137,6 @@ class Programs:
         self._may_TV: torch.Tensor | None = None
         self.graphs = GraphSet(device, self._make)
         self.moves = Moves(device, transformer.cache, plan.widths[-1])
-
-    @property
-    def model(self) -> ModelWeights:
-        """The weights."""
-        return self._transformer.model
-
-    @property
-    def kernels(self) -> TorchKernels:
-        """The operations of layers beside their products."""
-        return self._transformer.kernels
-
-    @property
-    def cache(self) -> StaticCache:
-        """The KV cache of the programs."""
-        return self._transformer.cache
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of weights that one step reads."""
-        return self._transformer.model.bytes
 
     def warm_up(self, progress: Progress) -> None:
         """Capture greedy steps and prefills of every size; the cache must be empty. `prepare` captures others."""
@@ -207,7 +186,7 @@ class Programs:
         self.graphs.close()
         self.moves.graphs.close()
         self._outputs.clear()
-        del self._transformer, self._attention, self._input, self._keys_V, self._may_TV, self.moves
+        del self.transformer, self._attention, self._input, self._keys_V, self._may_TV, self.moves
 
     def send(
         self,
@@ -273,7 +252,7 @@ class Programs:
     @torch.inference_mode()
     def logits(self, width: int, bucket: int, skipped: frozenset[int] = frozenset()) -> torch.Tensor:
         """Logits of all input rows, uncaptured; without the parts that are `skipped` (see `backend.Rows`)."""
-        found = self._transformer.logits(self._transformer.read(self._view(width, bucket), skipped))
+        found = self.transformer.logits(self.transformer.read(self._view(width, bucket), skipped))
         self._device.mark()
         self.wait()
         return found
@@ -307,10 +286,10 @@ class Programs:
         return self._attention.view(self._input.view(width), bucket)
 
     def _read(self, width: int, bucket: int) -> None:
-        self._transformer.read(self._view(width, bucket))
+        self.transformer.read(self._view(width, bucket))
 
     def _step(self, width: int, bucket: int, ask: StepVariant, outputs: Outputs, may_TV: torch.Tensor | None) -> None:
-        view, transformer = self._view(width, bucket), self._transformer
+        view, transformer = self._view(width, bucket), self.transformer
         logits_TV = transformer.logits(transformer.read(view))
         kernels, cache = transformer.kernels, transformer.cache
         one_look = not ask.sampled and may_TV is None  # greedy rows choose the first of the best ids
