@@ -174,7 +174,7 @@ def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> No
 
 def test_programs_that_keep_states_are_captured_when_nobody_asks(tmp_path: Path) -> None:
     device = MeanDevice(1 << 40)
-    engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
+    engine = build(tiny_recipe(tmp_path), device)
     captured = len(device.captured)
     truth = plain(engine, PROMPT, 8)
     assert engine.keep_states((1,))
@@ -198,7 +198,7 @@ def test_programs_that_keep_states_are_captured_when_nobody_asks(tmp_path: Path)
 @pytest.mark.parametrize("sampler", [Sampler(0.9, seed=2), Sampler(0.8, 30, 0.9, 3)], ids=["sampled", "nucleus"])
 def test_no_request_captures_what_it_is_the_first_to_want(sampler: Sampler, tmp_path: Path) -> None:
     device = MeanDevice(1 << 40)
-    engine, plainly = build(tiny_recipe(tmp_path, kernels="torch"), device), build(tiny_recipe(tmp_path), CpuDevice())
+    engine, plainly = build(tiny_recipe(tmp_path), device), build(tiny_recipe(tmp_path), CpuDevice())
     captured, truth = len(device.captured), plain(plainly, PROMPT, 24, sampler)
     found, pending = list[int](), [PROMPT[-1]]
     engine.prefill(PROMPT[:-1], never)
@@ -220,7 +220,7 @@ def test_no_request_captures_what_it_is_the_first_to_want(sampler: Sampler, tmp_
 
 def test_memory_that_runs_out_later_costs_graphs_alone(tmp_path: Path) -> None:
     device = MeanDevice(1 << 40)
-    engine = build(tiny_recipe(tmp_path, kernels="torch", context=300), device)
+    engine = build(tiny_recipe(tmp_path, context=300), device)
     sampler = Sampler(0.9, seed=2)
     truth = plain(engine, PROMPT, 6, sampler)
     device._program_bytes = device._free
@@ -252,7 +252,7 @@ def test_states_follow_drafted_text_and_other_documents(tmp_path: Path) -> None:
 
 def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = MeanDevice(1 << 40)
-    engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
+    engine = build(tiny_recipe(tmp_path), device)
     truth = plain(engine, PROMPT, 8)
     room = StaticCache._no_states
 

@@ -156,7 +156,7 @@ def test_rejection_and_skimming_are_the_eager_engines(tmp_path: Path) -> None:
 
 def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> None:
     device, told = MeanDevice(1 << 40), list[str]()
-    recipe = tiny_recipe(tmp_path, progress=lambda _share, what: told.append(what), kernels="torch")
+    recipe = tiny_recipe(tmp_path, progress=lambda _share, what: told.append(what))
     engine = build(recipe, device)
     plan = engine.static.programs.plan
     assert len(device.captured) >= len(plan.buckets) * len(plan.widths)
@@ -169,7 +169,7 @@ def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("programs", "lengths"), [(200, 3), (90, 2), (50, 1)])
 def test_memory_that_runs_out_costs_buckets_first(programs: int, lengths: int, tmp_path: Path) -> None:
-    engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, program_bytes=(1 << 40) // programs))
+    engine = build(tiny_recipe(tmp_path), MeanDevice(1 << 40, program_bytes=(1 << 40) // programs))
     assert len(engine.static.programs.plan.buckets) == lengths
     assert engine.info.context == 2000
     assert bool(engine.info.notes) == (lengths < 3)
@@ -178,7 +178,7 @@ def test_memory_that_runs_out_costs_buckets_first(programs: int, lengths: int, t
 
 
 def test_a_cache_that_does_not_fit_costs_context(tmp_path: Path) -> None:
-    recipe = tiny_recipe(tmp_path, kernels="torch")
+    recipe = tiny_recipe(tmp_path)
     slot_bytes = recipe.shape.slot_numbers * 4
     engine = build(recipe, MeanDevice(2000 * slot_bytes))
     assert 512 <= engine.info.context < 2000
@@ -192,7 +192,7 @@ def test_a_cache_that_does_not_fit_costs_context(tmp_path: Path) -> None:
 )
 def test_too_little_memory_for_anything_is_said_clearly(device: MeanDevice, tmp_path: Path) -> None:
     with pytest.raises(ResourceError) as caught:
-        build(tiny_recipe(tmp_path, kernels="torch"), device)
+        build(tiny_recipe(tmp_path), device)
     assert "memory" in caught.value.message
     assert "smaller model" in caught.value.hint
 
@@ -212,7 +212,7 @@ def test_going_back_to_another_document_costs_no_prefill(tmp_path: Path) -> None
 
 
 def test_the_shelf_stays_within_its_memory(tmp_path: Path) -> None:
-    recipe = tiny_recipe(tmp_path, kernels="torch")
+    recipe = tiny_recipe(tmp_path)
     slots = 12_000
     engine = build(recipe, MeanDevice(slots * recipe.shape.slot_numbers * 4))
     shelf = engine.static._shelf

@@ -36,7 +36,7 @@ def test_a_failed_capture_costs_its_own_program_alone(
     truth = expected(tmp_path)
     cuda.install(monkeypatch)
     device = faked()
-    engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
+    engine = build(tiny_recipe(tmp_path), device)
     assert cuda.failures == min(refused, cuda.failures)
     assert cuda.failures == cuda.released > 0
     assert (cuda.captured > 0) == (refused < 1000)
