@@ -71,7 +71,7 @@ class Decoding:
 
     If the engine's KV cache was freed during a pause, all decided tokens are prefilled again, and the decode goes on
     with the same tokens. `computed`: tokens that the last `prefill` ran. `on_step` is called after each step.
-    `text` and `finish`: as in `Decoded`, so far.
+    `text`: as in `Decoded`, so far.
     """
 
     engine: Engine
@@ -89,12 +89,12 @@ class Decoding:
     _prefilled: int = 0
     _prefill_ms: float = 0.0
     _begun: bool = False
+    _finish: str = ""
     _launching: LaunchingEngine | None = None
     """The engine, if the drafter observes a step while the device works on the next one."""
     _unobserved: tuple[DraftTree, Verified] | None = None
     computed: int = 0
     text: str = ""
-    finish: str = ""
 
     def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
         """Prefill the decided tokens, except the last few, which join the next step.
@@ -127,13 +127,18 @@ class Decoding:
         return True
 
     @property
+    def finish(self) -> str:
+        """Why decoding ended, as in `Decoded.finish`."""
+        return self._finish
+
+    @property
     def prefilled(self) -> bool:
         """Whether the prefill is done and steps may begin."""
         return bool(self._pending)
 
     def missing(self) -> int:
         """The tokens that `prefill` has yet to compute: of the prompt, or of everything if the cache was freed."""
-        if self._pending and not self.finish and self.engine.cached() != self._decided()[: -len(self._pending)]:
+        if self._pending and not self._finish and self.engine.cached() != self._decided()[: -len(self._pending)]:
             self._pending = []
         if self._pending:
             return 0
@@ -148,7 +153,7 @@ class Decoding:
 
     def step(self, nodes: int | None = None) -> bool:
         """Run one forward pass of at most `nodes` rows; returns whether the decode goes on."""
-        assert not self.finish, "a finished decode has no next step"
+        assert not self._finish, "a finished decode has no next step"
         sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
         for again in (False, True):
             tree, allowed = self._draft(nodes)
@@ -175,7 +180,7 @@ class Decoding:
                 self._observe()
         if self.on_step is not None:
             self.on_step(tree, verified)
-        return not self.finish
+        return not self._finish
 
     def _draft(self, nodes: int | None) -> tuple[DraftTree, Mapping[int, Int64s]]:
         """The tree for the next step, of at most `nodes` rows, and the ids that healing allows behind its nodes."""
@@ -208,7 +213,7 @@ class Decoding:
                 dict(self._accepted),
                 self._prefill_ms,
             ),
-            self.finish,
+            self._finish,
         )
 
     def certainty(self) -> Certainty:
@@ -240,7 +245,7 @@ class Decoding:
         full = self.engine.info.context - len(request.prompt)
         for index, token in enumerate(verified.emitted):
             if token in request.end_ids:
-                self.finish = "eos"
+                self._finish = "eos"
                 break
             self._tokens.append(token)
             if request.weighed and verified.top_ids_NK is not None and verified.top_logits_NK is not None:
@@ -253,12 +258,12 @@ class Decoding:
             # Hold back the bytes of an incomplete character until the next token.
             self.text = self._bytes[len(request.healing) :].decode("utf-8", errors="ignore")
             if (length := request.cut(self.text)) is not None:
-                self.text, self.finish = self.text[:length], "stop"
+                self.text, self._finish = self.text[:length], "stop"
             elif len(self._tokens) >= request.max_tokens:
-                self.finish = "length"
+                self._finish = "length"
             elif len(self._tokens) >= full:
-                self.finish = "context"
-            if self.finish:
+                self._finish = "context"
+            if self._finish:
                 break
 
 
