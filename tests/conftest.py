@@ -101,11 +101,6 @@ def llama_model() -> ModelFiles:
     return _find_or_skip("wheels:smollm2")
 
 
-@pytest.fixture(scope="session")
-def llama_folder(llama_model: ModelFiles) -> Path:
-    return llama_model.folder
-
-
 def _find_or_skip(name: str) -> ModelFiles:
     try:
         return model.find(name)

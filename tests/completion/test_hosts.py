@@ -8,23 +8,22 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.completion.protocol import (
     Answered,
-    Ask,
-    Command,
     Forgotten,
-    HostFacts,
     HostListener,
     Indexing,
     Made,
     Notice,
     StatusChanged,
-    Withdraw,
     Worked,
 )
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext, Suggestion
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Snapshot
+from fastcoder_lsp.workspace.document import OpenTexts
+from tests.host.scripted import ScriptedHost
 
 URI = "file:///a.py"
 
@@ -33,28 +32,15 @@ def answer(text: str) -> Answer:
     return Answer("shown", (CachedSuffix(text, 0),), "stop", ms={"total": 5.0})
 
 
-class ScriptedHost:
+class SilentHost(ScriptedHost):
+    """Answers nothing by itself; `at_once` is called within each question."""
+
     def __init__(self, listener: HostListener) -> None:
-        self.listener = listener
-        self.questions: list[Question] = []
-        self.told: list[str] = []
+        super().__init__(listener, Settings(), {}, OpenTexts())
         self.at_once: Callable[[Question], None] = lambda _: None
 
-    def send(self, command: Command) -> None:
-        match command:
-            case Ask(question):
-                self.questions.append(question)
-                self.at_once(question)
-            case Withdraw(number):
-                self.told.append(f"withdraw {number}")
-            case _:
-                self.told.append(type(command).__name__)
-
-    def facts(self) -> HostFacts:
-        return HostFacts("a model", "an engine", {"automatic": 250.0}, resident_bytes=7, process_id=1, fronts=3)
-
-    def close(self, wait_s: float) -> None:
-        self.told.append("close")
+    def ask(self, question: Question) -> None:
+        self.at_once(question)
 
 
 class Editor:
@@ -69,8 +55,8 @@ class Editor:
         self.futures: list[Future[Completion]] = []
         self.answers: dict[int, int] = {}
 
-    def _open(self, listener: HostListener) -> ScriptedHost:
-        self.host = ScriptedHost(listener)
+    def _open(self, listener: HostListener) -> SilentHost:
+        self.host = SilentHost(listener)
         return self.host
 
     def ask(self, before: str, version: int = 0) -> "Future[Completion]":
@@ -88,11 +74,11 @@ def test_an_answer_that_never_comes_keeps_no_later_one_away() -> None:
     assert lost.result(0).finish == "superseded"
     editor.host.listener(Answered(2, answer("2")))
     assert later.result(0).text == "2"
-    assert "withdraw 1" in editor.host.told
+    assert ("withdraw", 1) in editor.host.calls
     left = editor.ask("c = ")
     editor.service.shutdown()
     assert left.result(0).finish == "superseded"
-    assert editor.host.told[-1] == "close"
+    assert editor.host.calls[-1] == ("close",)
 
 
 def test_an_answer_that_comes_twice_late_or_for_nobody_is_heard_once() -> None:
@@ -123,8 +109,7 @@ def test_an_answer_within_the_question_is_heard() -> None:
 
 def test_what_is_known_of_the_host_is_what_it_said() -> None:
     counts = Editor().service.statistics()
-    assert (counts.model, counts.engine, counts.resident_bytes) == ("a model", "an engine", 7)
-    assert counts.budget_ms == {"automatic": 250.0}
+    assert (counts.model, counts.engine, counts.budget_ms) == ("scripted", "none", {"automatic": 500.0})
 
 
 def test_progress_and_notices_go_through() -> None:

@@ -30,8 +30,6 @@ class Stack:
     def pop(self):
 '''
 AFTER = "\n\n\nstack = Stack()\n"
-WAIT_S = 120.0
-HURRIED = Policy(automatic_ms=1, invoked_ms=1, background_ms=60_000)
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +70,6 @@ class Person:
         for _ in range(pieces):
             if (until_done is not None and until_done.done()) or self.host.scheduler.turn() > 0:
                 return
-
-
-def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
-    plain = Person(runtime).answer(BEFORE, Policy()).text
-    person = Person(runtime)
-    person.ask(BEFORE, Policy())
-    person.work(pieces=2)
-    task = person.host.client.generation
-    assert task is not None
-    while not task.finished:
-        assert plain.startswith(task.useful().text)
-        task.work(1e9)
-    assert task.made().text == plain
 
 
 def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:

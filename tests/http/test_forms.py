@@ -8,7 +8,8 @@ import pytest
 from fastcoder_lsp.core import Completion, Extra
 from fastcoder_lsp.http.forms import CompletionForm, OpenAIForm, PromptParts, parse_prompt, read_completion, read_openai
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, answer_of, within_bounds
-from tests.http.toy_server import PREFIX, Start, ToyServer
+from tests.fake_engine import FakeEngine
+from tests.http.toy_server import PREFIX, Says, Start, ToyServer
 
 SAYS = "return sum(items)"
 FIELDS = ["content", "timings/prompt_n", "timings/predicted_ms", "timings/predicted_n", "truncated"]
@@ -130,6 +131,15 @@ def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> Non
     head = f"<|file_sep|>{'名' * 30_000}\nx = 1\n<|file_sep|>a.py\ny = 1\n"
     ask = read_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))
     assert within_bounds(ask.extras) == (Extra("a.py", "y = 1\n"),)
+
+
+def test_other_texts_come_along_where_they_are_wanted(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that finds the letters after its own one as likely."""
+    monkeypatch.setattr(Says, "ranked", FakeEngine.ranked)
+    server = start("one\n")
+    reply = server.call("/infill", infill(alternatives=3))[1]
+    assert (reply["content"], set(reply["alternatives"])) == ("one", {"pne", "qne"})
+    assert "alternatives" not in server.call("/infill", infill(input_prefix="x = 1\n"))[1]
 
 
 def test_no_tokens_ask_nothing_of_the_model(start: Start) -> None:

@@ -144,6 +144,16 @@ def test_back_and_forth_between_documents_computes_nothing_again() -> None:
     assert typed(*_one(HURRIED), (URI, OTHER)) == singly
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_what_is_given_up_for_lack_of_memory_is_made_again(most: int) -> None:
+    shared, fronts = loaded(3, most=most)
+    futures = [front.ask(f"# {front.name}\n{START}") for front in fronts]
+    invoked = fronts[0].ask(START, OTHER, invoked=True)
+    shared.work()
+    assert futures[0].result(0).finish == "superseded"
+    assert [future.result(0).text for future in (*futures[1:], invoked)] == [WHOLE] * 3
+
+
 def test_what_goes_wrong_in_one_fronts_piece_is_its_own() -> None:
     shared, (unlucky, other) = loaded(2)
     left, right = unlucky.ask(START), other.ask(START)
