@@ -220,6 +220,13 @@ def _why(answer: Completion) -> tuple[str, bool]:
 class TestAnEmptyAnswerHasItsReason:
     """One of the known codes, in words that hold what is known of it; `tests/lsp/test_reasons.py` has the others."""
 
+    def test_switched_off(self) -> None:
+        simulation = Simulation(MODEL, Policy())
+        open_then = simulation.ask(START)
+        simulation.service.set_enabled(False)
+        assert _why(open_then.result(0)) == ("off", True)
+        assert _why(simulation.ask(START).result(0)) == ("off", True)
+
     def test_overtaken_while_the_model_is_loaded(self) -> None:
         simulation = Simulation(MODEL, Policy(), load_ms=1000)
         answers: list[Future[Completion]] = [simulation.ask(START)]
