@@ -1,15 +1,12 @@
-"""Fixtures of the engine's tests: real models where they are on this machine, machine code that all tests share."""
+"""Fixtures of the engine's tests: a folder of packed weights, and the default model where it is on this machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp import model
-from fastcoder_lsp.config import cache_folder, kernels_folder
+from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import load
 
@@ -20,25 +17,12 @@ def weights_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def kernels() -> Path:
-    return kernels_folder()
+def real_tokenizer(model_folder: Path) -> Tokenizer:
+    return Tokenizer.load(model_folder)
 
 
 @pytest.fixture(scope="session")
-def real_model() -> ModelFiles:
-    try:
-        return model.find("auto", cache_folder())
-    except FastcoderError as error:
-        pytest.skip(f"the default model is not here: {error.message}")
-
-
-@pytest.fixture(scope="session")
-def real_tokenizer(real_model: ModelFiles) -> Tokenizer:
-    return Tokenizer.load(real_model.folder)
-
-
-@pytest.fixture(scope="session")
-def real_engine(real_model: ModelFiles) -> Iterator[TreeEngine]:
-    engine = load(real_model.folder, cache_folder(), "cpu-int8", context=1024, threads=None)
+def real_engine(model_folder: Path) -> Iterator[TreeEngine]:
+    engine = load(model_folder, cache_folder(), "cpu-int8", context=1024, threads=None)
     yield engine
     engine.close()

@@ -7,11 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp import engine as engines
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.int8 import backend
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
-from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import check_place, run
 from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model
@@ -98,17 +96,11 @@ class Guarded:
 
 
 def test_a_model_wider_than_its_layers_are(
-    tmp_path: Path, weights_cache: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, weights_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guarded = Guarded()
     monkeypatch.setattr(backend, "aligned", guarded.aligned)
-    engine = engines.load(
-        ModelFiles("small", write_model(tmp_path / "model"), "made here", "", "small"),
-        engines.EngineOptions(kind="cpu-int8", context=512, threads=2),
-        cache=weights_cache,
-        progress=lambda _share, _what: None,
-        kernels=kernels,
-    )
+    engine = load(write_model(tmp_path / "model"), weights_cache, "cpu-int8", context=512, threads=2)
     chance = np.random.default_rng(0)
     for rows in (1, 2, 3, 8, 15, 16, 17, 64, 127, MAX_NODES):
         engine.prefill(chance.integers(0, WIDTH, rows).tolist(), lambda: False)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here, unfolded_bytes
@@ -103,15 +104,15 @@ def product_runner(kind: DotKind, *, add: bool) -> Any:
 @pytest.mark.parametrize(
     "kind", [*kinds_here(), *map(in_four_bits, kinds_here())], ids=lambda kind: f"{kind.name}-{kind.bits}"
 )
-def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
-    assert is_exact(kind, kernels)
+def test_the_start_up_test_passes_for_what_is_right(kind: DotKind) -> None:
+    assert is_exact(kind, kernels_folder())
 
 
-def test_the_first_kind_that_fits_is_chosen(tmp_path: Path, kernels: Path) -> None:
+def test_the_first_kind_that_fits_is_chosen(tmp_path: Path) -> None:
     """Tiles want rows of 64 bytes; a model that has others runs by the next kind."""
     shape = shape_of(make_model(tmp_path, "qwen2"))
-    assert exact_kind(shape, kernels) is kinds_here()[0]
-    odd = exact_kind(replace(shape, inner=96), kernels)
+    assert exact_kind(shape, kernels_folder()) is kinds_here()[0]
+    odd = exact_kind(replace(shape, inner=96), kernels_folder())
     assert odd is next(kind for kind in kinds_here() if not kind.tiled)
 
 
@@ -130,7 +131,7 @@ def test_a_saturating_product_is_found_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", [8, pytest.param(4, marks=pytest.mark.ci)])
-def test_every_kind_gives_the_same_bits(bits: int, tmp_path: Path, kernels: Path) -> None:
+def test_every_kind_gives_the_same_bits(bits: int, tmp_path: Path) -> None:
     """A model's logits don't depend on the instructions, at any width: in registers, unfolded, in whole tiles."""
     folder = make_model(tmp_path, "qwen2")
     shape = shape_of(folder)
@@ -140,7 +141,7 @@ def test_every_kind_gives_the_same_bits(bits: int, tmp_path: Path, kernels: Path
     found = []
     for kind in kinds_here() if bits == 8 else map(in_four_bits, kinds_here()):
         arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
-        backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
+        backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels_folder())
         prefill(backend, tokens, [20])
         parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in WIDTHS]
         found.append(np.concatenate(parts))

