@@ -35,12 +35,15 @@ def test_whoever_prefilled_last_says_what_an_engine_alone_says(steps: list[tuple
             with pytest.raises(CacheLost):
                 slot.step(DraftTree.chain([3]))
         elif what == "r":
+            replaced = engines.slot(other)
             engines.rename(name, other)
             assert engines.slot(other) is slot
+            assert replaced.cached() == ()
             owner = other if owner == name else ""
         elif what == "f":
             engines.forget(name)
             assert engines.slot(name) is not slot
+            assert slot.cached() == ()
             owner = "" if owner == name else owner
         elif what == "b":
             assert engines.beside(name) is None, "it would take the cache from who uses it"

@@ -15,6 +15,8 @@ from fastcoder_lsp.workspace import corpus_files
 from fastcoder_lsp.workspace.corpus_files import dependencies, installed, texts_of
 
 CODE = "def add(a, b):\n    return a + b\n"
+LONG = "".join(f"def f{number}(x):\n    return x + {number * 7919 % 1000}\n" for number in range(3_000))
+"""So long that damage in its middle is met while it is read, not when the archive is opened."""
 
 
 @pytest.fixture
@@ -70,12 +72,12 @@ def zipped(**options: int) -> bytes:
     return file.getvalue()
 
 
-def tarred(kind: Literal["w:gz", "w:xz", "w:bz2"]) -> bytes:
+def tarred(kind: Literal["w:gz", "w:xz", "w:bz2"], code: str = CODE) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode=kind) as archive:
         entry = tarfile.TarInfo("a.py")
-        entry.size = len(CODE)
-        archive.addfile(entry, io.BytesIO(CODE.encode()))
+        entry.size = len(code)
+        archive.addfile(entry, io.BytesIO(code.encode()))
         link = tarfile.TarInfo("../../b.py")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(link)
@@ -92,9 +94,9 @@ def tarred(kind: Literal["w:gz", "w:xz", "w:bz2"]) -> bytes:
         ("method.zip", lambda: zipped(compress_type=93)),
         ("bits.tar.gz", lambda: tarred("w:gz")[:20] + _flip(tarred("w:gz")[20:])),
         ("half.tar.gz", lambda: tarred("w:gz")[:60]),
-        ("bits.tar.xz", lambda: tarred("w:xz")[:40] + _flip(tarred("w:xz")[40:])),
+        ("bits.tar.xz", lambda: tarred("w:xz", LONG)[:5_000] + _flip(tarred("w:xz", LONG)[5_000:])),
         ("half.tar.xz", lambda: tarred("w:xz")[:100]),
-        ("bits.tar.bz2", lambda: tarred("w:bz2")[:20] + _flip(tarred("w:bz2")[20:])),
+        ("bits.tar.bz2", lambda: tarred("w:bz2", LONG)[:5_000] + _flip(tarred("w:bz2", LONG)[5_000:])),
         ("half.tar.bz2", lambda: tarred("w:bz2")[:60]),
         ("nothing.whl", lambda: b""),
         ("text.tar", lambda: b"no archive" * 200),
