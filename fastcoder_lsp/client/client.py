@@ -12,7 +12,7 @@ from typing import Any
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config.environment import neutral_folder
-from fastcoder_lsp.core.differences import common_end, first_difference
+from fastcoder_lsp.core.differences import common_ends
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.workspace.document import Encoding, position_at, units_to_index
 
@@ -362,8 +362,7 @@ class LanguageClient:
 
 def difference(before: str, after: str) -> tuple[int, int, str]:
     """(start, end, text): replacing start…end of `before` by `text` makes it `after`."""
-    start = first_difference(before, after)
-    kept = common_end(before, after, min(len(before), len(after)) - start)
+    start, kept = common_ends(before, after)
     return start, len(before) - kept, after[start : len(after) - kept]
 
 

@@ -19,16 +19,17 @@ def first_difference(left: str, right: str) -> int:
     return same
 
 
-def common_end(left: str, right: str, most: int) -> int:
-    """The length of the common suffix, at most `most` characters."""
-    same, different = 0, min(len(left), len(right), most) + 1
+def common_ends(left: str, right: str) -> tuple[int, int]:
+    """The length of the common prefix, and of the common suffix after it."""
+    start = first_difference(left, right)
+    same, different = 0, min(len(left), len(right)) - start + 1
     while different - same > 1:
         middle = (same + different) // 2
         if left[len(left) - middle : len(left) - same] == right[len(right) - middle : len(right) - same]:
             same = middle
         else:
             different = middle
-    return same
+    return start, same
 
 
 def common_prefix(left: Tokens, right: Tokens) -> int:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.bounds import MOST_CHANGES
-from fastcoder_lsp.core.differences import common_end, first_difference
+from fastcoder_lsp.core.differences import common_ends
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.gate import EditFacts, Inserted
 from fastcoder_lsp.edits.minimal import NEAR_LINES, Patch
@@ -103,8 +103,7 @@ class EditHistory:
             recent.append(Inserted(at_ms, max(len(after) - len(before), 0), 0, accepted=accepted))
             self._open = None
             return
-        start = first_difference(before, after)
-        end = common_end(before, after, min(len(before), len(after)) - start)
+        start, end = common_ends(before, after)
         stop = len(after) - end
         recent.append(Inserted(at_ms, stop - start, after.count("\n", start, stop), accepted=accepted))
         allowed = self._is_allowed(uri)

@@ -8,7 +8,7 @@ composed without that text, which is how the history finds undone changes.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from fastcoder_lsp.core.differences import common_end, first_difference, whole_lines
+from fastcoder_lsp.core.differences import common_ends, whole_lines
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit
 
 Hunk = tuple[int, int, int, int]
@@ -111,8 +111,7 @@ def _grouped(hunks: Sequence[Hunk]) -> list[Hunk]:
 
 
 def _trimmed(at: int, old: str, new: str) -> Edit:
-    head = first_difference(old, new)
-    tail = common_end(old, new, min(len(old), len(new)) - head)
+    head, tail = common_ends(old, new)
     if head + tail < min(len(old), len(new)):  # a replacement: whole words
         inner = (old[head], old[-1 - tail], new[head], new[-1 - tail])
         if any(map(_in_word, (inner[0], inner[2]))):

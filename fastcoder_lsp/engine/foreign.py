@@ -14,6 +14,7 @@ import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, DynamicCache
 
 from fastcoder_lsp.core.arrays import Floats
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.trial import is_lost
@@ -100,10 +101,7 @@ class ForeignBackend:
         """Logits of the last `last` positions of `tokens`; reuses the tokens that the cache holds already."""
         kept = 0
         if self._cuttable and self._cache is not None:
-            kept = next(
-                (i for i, (a, b) in enumerate(zip(self._held, tokens, strict=False)) if a != b), len(self._held)
-            )
-            kept = min(kept, len(tokens) - last)
+            kept = min(common_prefix(self._held, tokens), len(tokens) - last)
             if kept < len(self._held):
                 self._cache.crop(kept - len(self._held))
         if kept == 0:

@@ -25,7 +25,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Question, place_of
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
 from fastcoder_lsp.core.bounds import MOST_NAMES
-from fastcoder_lsp.core.differences import common_end, first_difference
+from fastcoder_lsp.core.differences import common_ends
 from fastcoder_lsp.host.transport import (
     Difference,
     PlaceRef,
@@ -128,8 +128,7 @@ class SentTexts:
     def _differences(self, sent: _Sent, text: str) -> Iterator[Difference]:
         known = bool(sent.texts)
         base = next(reversed(sent.texts.values())) if known else ""
-        head = first_difference(base, text)
-        tail = common_end(base, text, min(len(base), len(text)) - head)
+        head, tail = common_ends(base, text)
         middle = text[head : len(text) - tail]
         pieces = [middle[start : start + PIECE] for start in range(0, len(middle), PIECE)] or [""]
         for piece in pieces:
@@ -186,8 +185,7 @@ class KeptTexts:
         if number is None:
             return None
         text = place.before + place.after
-        head = first_difference(base, text)
-        tail = common_end(base, text, min(len(base), len(text)) - head)
+        head, tail = common_ends(base, text)
         middle = encoded(text[head : len(text) - tail])
         return PlaceRef(TextRef(slot, number), head, tail, middle, len(place.before))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.completion.protocol import DocumentClosed, FilesChanged, Forget, Forgotten, Rename
 from fastcoder_lsp.completion.suggestions import CursorContext
-from fastcoder_lsp.core.differences import common_end, first_difference
+from fastcoder_lsp.core.differences import common_ends
 from fastcoder_lsp.host import texts as module
 from fastcoder_lsp.host.texts import GapError, KeptTexts, SentTexts
 from fastcoder_lsp.host.transport import Codec, Difference, PlaceRef, ProtocolError, TextRef
@@ -122,11 +122,10 @@ def sent_over(front: SentTexts, host: KeptTexts, name: str, text: str) -> TextRe
 
 @given(LETTERS, LETTERS)
 def test_what_is_alike_is_found(left: str, right: str) -> None:
-    head = first_difference(left, right)
+    head, tail = common_ends(left, right)
     assert left[:head] == right[:head]
     assert left[head : head + 1] != right[head : head + 1] or head == min(len(left), len(right))
     most = min(len(left), len(right)) - head
-    tail = common_end(left, right, most)
     assert tail <= most
     assert tail == 0 or left[-tail:] == right[-tail:]
     assert tail == most or left[len(left) - tail - 1] != right[len(right) - tail - 1]
