@@ -94,7 +94,6 @@ def _prompt_ms(backend: Int8Backend, clock: Callable[[], float]) -> float:
 
 
 def _ms(backend: Int8Backend, count: int, cached: int, clock: Callable[[], float], *, wanted: int = 0) -> float:
-    """Milliseconds of a pass over so many rows, with logits of the last ones."""
     rows = np.arange(count, dtype=np.int64)
     asked = Rows(rows % 1000, rows - 1, rows, cached, count - wanted)
     before = clock()

@@ -94,13 +94,10 @@ def _print(traces: Sequence[Trace], options: Options, results: Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One drafter's replay: the steps of each task."""
-
     drafter: Drafter
     steps: Mapping[str, Sequence[ReplayPass]]
 
     def mat(self, tasks: Sequence[str] | None = None) -> float:
-        """Tokens over passes, pooled over `tasks`; all by default."""
         chosen = [self.steps[task] for task in (tasks if tasks is not None else self.steps)]
         passes = sum(map(len, chosen))
         return sum(step.emitted for steps in chosen for step in steps) / passes if passes else 0.0
@@ -128,12 +125,12 @@ def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int,
     drafter = make(name, given)
     vocabulary = parts.tokenizer.vocabulary
     # The first replay compiles: it has a drafter of its own and is not counted.
-    replay(make(name, given), traces[0], nodes, "", vocabulary)
+    replay(make(name, given), traces[0].text, nodes, "", vocabulary)
     steps = {}
     for trace in traces:
         task = pin.task = trace.task
         document = document_of(task, warm=warm)
-        steps[task.id] = replay(drafter, trace, nodes, document, vocabulary)
+        steps[task.id] = replay(drafter, trace.text, nodes, document, vocabulary)
         if not warm:
             drafter.forget(document)
     return Replayed(drafter, steps)
@@ -164,7 +161,6 @@ def positions(tokens: Iterable[int], piece: Callable[[int], bytes]) -> list[tupl
 def retrieved_share(
     traces: Sequence[Trace], steps: Mapping[str, Sequence[ReplayPass]], piece: Callable[[int], bytes]
 ) -> Shares:
-    """The share of the tokens at each place that were accepted drafts."""
     marks = [np.zeros(len(trace.tokens), np.bool_) for trace in traces]
     for trace, accepted in zip(traces, marks, strict=True):
         for step in steps[trace.task.id]:
@@ -173,7 +169,6 @@ def retrieved_share(
 
 
 def blank_share(traces: Sequence[Trace], piece: Callable[[int], bytes]) -> Shares:
-    """The share of the tokens at each place that are white space."""
     return _shares(traces, [np.array([not piece(token).strip() for token in t.tokens]) for t in traces], piece)
 
 
@@ -190,7 +185,6 @@ def _shares(traces: Sequence[Trace], marks: Sequence[npt.NDArray[np.bool_]], pie
 
 
 def draw(panels: Mapping[str, Shares], path: Path) -> None:
-    """One panel beside the other: darker is more; the share in percent in each cell."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.2 * len(panels), 5), layout="constrained")

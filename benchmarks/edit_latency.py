@@ -8,9 +8,9 @@ The pause after a key that the gate asks for is not waited for.
 import itertools
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -61,8 +61,7 @@ class ScriptedQuestion:
     """A question whose answer is given.
 
     Attributes:
-        asked: it after the last key.
-        before: it before that key, which the last change of the history then lacks, too.
+        asked, before: it after the last key, and before it, without the key in the last change of the history.
         known: the tokens of its prompt before the current window.
         new: the text that the answer gives to the whole document.
     """
@@ -76,8 +75,6 @@ class ScriptedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class EditTimes:
-    """Milliseconds from the key to the edit, all and by kind, and how much was computed."""
-
     total_ms: float
     prefill_ms: float
     passes_ms: float
@@ -102,16 +99,13 @@ def measure(model: str, form: str, cases: Sequence[EditCase]) -> dict[str, Any]:
                 # No cache has the beginning of this prompt.
                 asked = replace(asked, uri=f"{asked.uri} {COLD}", history=(_new_change(), *asked.history[1:]))
                 found.setdefault(f"{question.name}, {COLD}", []).append(_ask(host, says, asked, new))
+    columns = ("ms", "prefill", "passes", "rest", "prompt", "computed", "passes", "tokens")
     rows = [
-        (name, len(times), *(f"{median(getattr(one, field) for one in times):.0f}" for field in _FIELDS))
+        (name, len(times), *(f"{median(column):.0f}" for column in zip(*map(astuple, times), strict=True)))
         for name, times in found.items()
     ]
-    print_table(f"{model}, {form}: from the last key to the edit, medians", ("", "n", *_COLUMNS), rows)
+    print_table(f"{model}, {form}: from the last key to the edit, medians", ("", "n", *columns), rows)
     return {name: [asdict(one) for one in times] for name, times in found.items()}
-
-
-_FIELDS = ("total_ms", "prefill_ms", "passes_ms", "rest_ms", "prompt", "computed", "passes", "tokens")
-_COLUMNS = ("ms", "prefill", "passes", "rest", "prompt", "computed", "passes", "tokens")
 
 
 def _new_change() -> Change:
@@ -120,7 +114,6 @@ def _new_change() -> Change:
 
 
 def _ask(host: EditHost, says: "Script", question: EditQuestion, new: str) -> EditTimes:
-    """Ask a question, with the gate before and after, until the edit is there."""
     says.answer = tuple(encode_parts((f"\n{new}\n", _END), host.tokenizer))
     gate, began = EditGate(), time.perf_counter()
     held = gate.before(question, EditFacts(0.0))
@@ -203,7 +196,6 @@ class Script:
         self.last.prefill(tokens, lambda: False)
 
     def engines(self, engines: Engines) -> Engines:
-        """Engines that say it."""
         return WrappedEngines(engines, lambda engine, _: AnsweringEngine(engine, self))
 
 
@@ -220,13 +212,7 @@ class AnsweringEngine(WrappedEngine):
         return super().prefill(tokens, should_stop)
 
     @override
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
+    def step(self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Any = None, top_k: int = 0) -> Verified:
         """A whole step of the engine, in which the script's tokens are the only ones that may follow."""
         assert not allowed, "nothing else is asked of the answer"
         children, node, only = tree.children(), tree.pending - 1, dict[int, npt.NDArray[np.int64]]()

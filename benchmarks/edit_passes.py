@@ -45,8 +45,6 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class EditTrace:
-    """A recorded answer: what the model read and said, its end included, and what it was expected to repeat."""
-
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     rewrite: Rewrite
@@ -90,11 +88,10 @@ def traces(cases: Sequence[EditCase], model: str, tokenizer: Tokenizer) -> list[
 def replay_edit(name: str, trace: EditTrace, rows: int, tokenizer: Tokenizer) -> list[ReplayPass]:
     """The passes of one answer; the drafter has drafted no other one."""
     drafter = make(name, DrafterParts(piece=answer_tokens(tokenizer)[0]))
-    return replay(drafter, trace, rows, "", tokenizer.vocabulary, trace.rewrite)
+    return replay(drafter, (trace.prompt, trace.tokens), rows, "", tokenizer.vocabulary, trace.rewrite)
 
 
 def figures(answers: Sequence[Sequence[ReplayPass]]) -> Mapping[str, Any]:
-    """Tokens a pass, over all tokens; the time of a draft."""
     every = [step for steps in answers for step in steps]
     return {
         "passes": len(every),

@@ -1,7 +1,6 @@
 """`bench edits`: next edits by cursortab's cases and rule, through our gate.
 
-The cases hold recorded answers of published models, so that the gate and the reading of answers are judged without
-weights. Score: deltaChrF × the harmonic mean of shown and quiet, as in cursortab's evaluation.
+Score: deltaChrF × the harmonic mean of shown and quiet, as in cursortab's evaluation.
 """
 
 import re
@@ -23,12 +22,10 @@ from fastcoder_lsp.core import Change, Reason
 from fastcoder_lsp.edits.analogy import SOURCE, analogous, repeated
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
-from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import Patch, apply, minimal, patches_of
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 EXAMPLE = "edits --json edits.json"
 THRESHOLD = 0.7
@@ -64,8 +61,6 @@ Answerer: TypeAlias = Callable[[EditCase, EditQuestion, int], EditAnswer | None]
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case: whether an edit was wanted and shown, the final text's quality in percent, the reasons for none."""
-
     case: str
     wanted: bool
     shown: bool
@@ -106,7 +101,6 @@ CURVE = (0.0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def _ask(options: Options, cases: Sequence[EditCase]) -> int:
-    """Judge the answers of a local model, at each threshold; and replay histories with it."""
     local = LocalEdits.load(options.model)
     ask = remembered(local.answer)
     found = {way: _report([judge(case, ask, way, options.threshold) for case in cases]) for way in WAYS}
@@ -147,7 +141,6 @@ NOTHING = Reason("edit-none", "You repeated no change.", "")
 
 
 def by_analogy(question: EditQuestion) -> EditAnswer:
-    """The answer that needs no model."""
     edits = analogous(question)
     return EditAnswer(edits, source=SOURCE, reason=None if edits else NOTHING)
 
@@ -183,9 +176,8 @@ def judge(case: EditCase, answer: Answerer, way: str, threshold: float = THRESHO
             text, proposed = apply(text, proposed), ()
             continue
         by_key = way == "by key" and "manual" in step
-        asked = EditQuestion(
-            requests + 1, case.path, case.path, case.language, requests, text, offset, history, 0.0, by_key
-        )
+        document = case.path, case.path, case.language, requests, text
+        asked = EditQuestion(requests + 1, *document, offset, history, 0.0, by_key)
         reason = gate.before(asked, EditFacts(0.0, modified=case.modified)) if gate is not None else None
         given = answer(case, asked, requests) if reason is None else None
         requests += reason is None
@@ -201,7 +193,6 @@ def judge(case: EditCase, answer: Answerer, way: str, threshold: float = THRESHO
 
 
 def summary(results: Sequence[CaseResult]) -> dict[str, float]:
-    """Shares in percent, and how many cases wanted an edit and how many wanted quiet."""
     wanted = [result for result in results if result.wanted]
     quiet = [result for result in results if not result.wanted]
     shown_share = fmean(result.shown for result in wanted) if wanted else 0.0
@@ -218,11 +209,9 @@ def summary(results: Sequence[CaseResult]) -> dict[str, float]:
 
 
 def _cells(found: Mapping[str, Any]) -> list[str]:
-    counts = [f"{found[share] * found[of] / 100:.0f} of {found[of]:.0f}" for share, of in _SHARES]
+    shares = (("shown", "wanted"), ("quiet", "unwanted"))
+    counts = [f"{found[share] * found[of] / 100:.0f} of {found[of]:.0f}" for share, of in shares]
     return [*counts, f"{found['delta_chrf']:.1f}", f"{found['score']:.1f}"]
-
-
-_SHARES = (("shown", "wanted"), ("quiet", "unwanted"))
 
 
 def _published_score(model: str) -> float:
@@ -261,15 +250,12 @@ def _accepted(path: str, text: str, edits: Iterable[Edit]) -> tuple[Change, ...]
 
 
 def _end_of(edits: Sequence[Edit], offset: int) -> int:
-    """The cursor after accepting: the end of the last edit, in the new text."""
     if not edits:
         return offset
     return edits[-1].start + len(edits[-1].text) + sum(len(edit.text) - edit.end + edit.start for edit in edits[:-1])
 
 
 def recorded(model: str) -> Answerer:
-    """Gives the recorded answers of a model: the next one whose prompt shows the question's text."""
-
     def answer(case: EditCase, question: EditQuestion, number: int) -> EditAnswer | None:
         for one in case.answers.get(model, ())[number:]:
             if (edits := read_answer(question, one)) is not None:
@@ -329,13 +315,11 @@ class ReplayedEdits:
     """What was proposed after each edit of a history.
 
     Attributes:
-        edits: that the person made.
         asked: how often the gate let a model be asked.
         shown, right: proposals shown, and those that the person made within the next edits, verbatim.
         found: edits that were shown before they were made.
         repeated: edits with a replacement that two earlier ones made.
         reversals: shown proposals that take back an earlier edit.
-        reasons: why none was shown.
     """
 
     edits: int = 0
@@ -355,25 +339,15 @@ def replay(
     threshold: float = THRESHOLD,
     limit: int | None = None,
 ) -> ReplayedEdits:
-    """Make a history's edits one by one, and ask for the next one after each."""
     made = list(_made(folder, name))[:limit]
     told, gate = ReplayedEdits(edits=len(made)), EditGate()
-    history = EditHistory(lambda _path: True, _is_secret)
+    history = histories.edit_history()
     for number, edit in enumerate(made):
         now_ms = number * PAUSE_MS
         history.note(edit.path, edit.path, edit.before, edit.after, now_ms)
         asked_ms = now_ms + PAUSE_MS
-        question = EditQuestion(
-            number,
-            edit.path,
-            edit.path,
-            edit.language,
-            number,
-            edit.after,
-            edit.end,
-            history.changes(asked_ms),
-            asked_ms,
-        )
+        document, changes = (edit.path, edit.path, edit.language, number, edit.after), history.changes(asked_ms)
+        question = EditQuestion(number, *document, edit.end, changes, asked_ms)
         if any(len({example.change for example in one.examples}) > 2 for one in repeated(question.history)):
             told.repeated.add(number)
         reason = gate.before(question, history.facts(edit.path, asked_ms))
@@ -420,10 +394,6 @@ def _made(folder: Path, name: str) -> Iterator[_MadeEdit]:
             language = language_of(Path(step.path))
             end = step.offset + len(step.text)
             yield _MadeEdit(step.path, language, before, files[step.path], end, patches_of(before, (edit,)))
-
-
-def _is_secret(path: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
-    return judge_unfinished(above, lines, language_of(Path(path)), "\n".join((*above, *lines)))
 
 
 def _holds(whole: Patch, part: Patch) -> bool:

@@ -65,7 +65,6 @@ class ExactnessCounts:
     def decode(
         self, engine: Engine, drafter: Drafter, request: DecodeRequest, plain: tuple[int, ...], number: int
     ) -> None:
-        """Decode once with a drafter, and enter the outcome."""
         sampled = request.sampler.temperature > 0
         result = decode(engine, drafter, request, lambda: False)
         self.sampled += sampled
@@ -116,7 +115,6 @@ def run(options: Options) -> int:
 
 
 def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, ExactnessCounts]:
-    """Run every prompt with every drafter; drafters keep what they learn of a file, as they do for a user."""
     given = parts.drafter_parts(TaskPin(parts.stores, parts.chosen[0]))
     drafters = {name: make(name, given) for name in names}
     accounts = {name: ExactnessCounts() for name in names}

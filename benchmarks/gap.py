@@ -76,22 +76,18 @@ PUBLISHED = tuple(map(_published, _PRINTED.strip().splitlines()))
 
 
 def published_model(config: Mapping[str, Any]) -> PublishedModel | None:
-    """The published model of this shape, whatever its weights."""
     shape = (config.get("model_type"), config.get("hidden_size"), config.get("num_hidden_layers"))
     return next((model for model in PUBLISHED if model.shape == shape), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumn:
-    """The scores of one engine's answers by one rule: measure → task → score from 0 to 1."""
-
     rule: str
     engine: str
     scores: Mapping[str, Mapping[str, float]]
 
     @classmethod
     def of(cls, rule: str, engine: str, by_task: Mapping[str, Scores]) -> "ScoreColumn":
-        """The column of these scores; every task has the same measures."""
         measures = next(iter(by_task.values()), {})
         return cls(rule, engine, {name: {task: one[name] for task, one in by_task.items()} for name in measures})
 
@@ -194,7 +190,6 @@ def _parts(
 
 
 def show(suite: str, comparison: Mapping[str, Any], weights: str) -> None:
-    """Print both tables of a suite: the figures, and the parts of the gap."""
     languages, told = list(comparison["tasks"]), comparison["published"]
     head = ["", *(f"{name} ({count})" for name, count in comparison["tasks"].items())]
     rows: list[list[object]] = []
@@ -264,7 +259,6 @@ class TransformersReference:
         self._torch, self._cache = torch, DynamicCache
 
     def decode(self, request: DecodeRequest) -> str:
-        """The text of a greedy answer, up to the request's end."""
         said, cache, text = bytearray(), self._cache(), ""
         ids = self._torch.tensor([request.prompt])
         with self._torch.inference_mode():

@@ -104,7 +104,6 @@ def _commands(options: Options, engine: str, chosen: Mapping[str, Sequence[str]]
 
 
 def _part(command: Sequence[str], files: Path, seconds: float) -> str:
-    """Run one; why it did not end well, with its last words, or ""."""
     result, log = files.with_suffix(".json"), files.with_suffix(".log")
     result.unlink(missing_ok=True)
     written = [] if command[-1] == "doctor" else ["--json", str(result)]

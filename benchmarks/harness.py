@@ -37,8 +37,6 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """Options of every benchmark that writes a report."""
-
     json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
@@ -47,7 +45,7 @@ NODES = 16
 
 
 def decode_request(
-    tokenizer: Tokenizer | None,
+    tokenizer: Tokenizer,
     prompt: Sequence[int],
     max_tokens: int,
     *,
@@ -57,16 +55,13 @@ def decode_request(
     document: str = "",
     nodes: int = NODES,
 ) -> DecodeRequest:
-    """A request to decode after `prompt`; the fields are those of `DecodeRequest`.
-
-    `tokenizer`: None for made-up weights, whose tokens stand for no text.
-    """
+    """A request to decode after `prompt`; the fields are those of `DecodeRequest`."""
     return DecodeRequest(
         prompt=tuple(prompt),
         max_tokens=max_tokens,
-        end_ids=tokenizer.end_ids if tokenizer is not None else frozenset(),
-        piece=tokenizer.piece if tokenizer is not None else lambda _token: b"x",
-        allow=partial(allowed, tokenizer) if tokenizer is not None else lambda _remaining: np.zeros(0, np.int64),
+        end_ids=tokenizer.end_ids,
+        piece=tokenizer.piece,
+        allow=partial(allowed, tokenizer),
         cut=cut or (lambda _text: None),
         healing=healing,
         sampler=sampler,
@@ -76,13 +71,11 @@ def decode_request(
 
 
 def line_end(text: str) -> int | None:
-    """A `cut` that keeps the rest of one line."""
     end = text.find("\n")
     return end if end >= 0 else None
 
 
 def top_two_gap(engine: Engine, tokens: Sequence[int]) -> float:
-    """The gap between the two best logits after `tokens`, by plain decoding."""
     engine.prefill(tokens[:-1], lambda: False)
     best = engine.step(DraftTree.chain(tokens[-1:]), top_k=2).top_logits_NK
     assert best is not None, "asked for two, got none"
@@ -212,9 +205,11 @@ class KeptRows:
 class Answers(KeptRows):
     """key → the text that was generated."""
 
-    def get(self, name: str) -> str | None:
-        row = self.rows.get(name)
-        return None if row is None else str(row["text"])
+    def get(self, name: str, make: Callable[[], str]) -> str:
+        """The kept text, or the one that `make` gives, which is kept from now on."""
+        if name not in self.rows:
+            self.put(name, text=make())
+        return str(self.rows[name]["text"])
 
 
 def write(options: Reported, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from benchmarks.harness import Reported, write
+from benchmarks.harness import Reported, percentiles, write
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -30,7 +30,6 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.corpus_files import standard_library
 from fastcoder_lsp.workspace.live_index import LiveIndex
@@ -58,7 +57,6 @@ class Options(Reported):
 
 
 Percentiles = Mapping[str, float]
-"""p50 and p99."""
 
 
 def run(options: Options) -> int:
@@ -102,7 +100,6 @@ def _print(rows: Sequence[Mapping[str, Any]], save: Percentiles, keystroke: Perc
 
 
 def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> dict[str, Any]:
-    """Build a store of `size` tokens in `folder` and measure it, its merges settled."""
     store = Store.open(folder, identity, "benchmark")
     _warm_up(store)
     build_s = tokens = 0.0
@@ -137,7 +134,7 @@ def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[IndexedFile]]:
             if copy:
                 other = chance.random(len(tokens)) < _CHANGED
                 tokens = np.where(other, (tokens + np.int32(copy)) % _IDS, tokens).astype(np.int32)
-            batch.append(IndexedFile(FileRecord(_key(copy, number), ""), tokens))
+            batch.append(IndexedFile(FileRecord(f"/benchmark/copy{copy}/file{number}.py", ""), tokens))
             held, total = held + len(tokens), total + len(tokens)
             if held >= largest or total == size:
                 yield batch
@@ -147,12 +144,7 @@ def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[IndexedFile]]:
         copy += 1
 
 
-def _key(copy: int, number: int) -> str:
-    return f"/benchmark/copy{copy}/file{number}.py"
-
-
 def _search(store: Store, files: Sequence[Tokens]) -> list[float]:
-    """Seconds of searches for contexts out of the files, of which a random number of tokens is as it was."""
     chance, seconds = random.Random(1), []  # noqa: S311
     whole = [file.tolist() for file in chance.choices(files, k=200) if len(file) > N_MAX]
     for number in range(SEARCHES):
@@ -182,7 +174,6 @@ def _update(store: Store, files: Sequence[Tokens]) -> list[float]:
 
 
 def _warm_up(store: Store) -> None:
-    """Compile, or load, everything that is compiled."""
     for generation in range(3):
         store.add_segment([IndexedFile(FileRecord(key, ""), np.arange(50, dtype=np.int32)) for key in ("a", "b", "c")])
         store.overlay(IndexedFile(FileRecord("b", str(generation)), np.arange(30, dtype=np.int32)))
@@ -271,8 +262,7 @@ def _holds(live: LiveIndex, digest: str) -> bool:
 
 
 def _percentiles(seconds: Sequence[float], scale: float) -> Percentiles:
-    values = [value * scale for value in seconds]
-    return {"p50": percentile(values, 0.50), "p99": percentile(values, 0.99)}
+    return percentiles([value * scale for value in seconds], 50, 99)
 
 
 if __name__ == "__main__":

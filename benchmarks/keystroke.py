@@ -1,8 +1,4 @@
-"""`bench keystroke`: a history typed as a person types, against the real server over stdio.
-
-The rules of the typing stand in `typist/hands`, what is counted in `keystroke_report`. Sessions run one after the
-other; each has the machine to itself.
-"""
+"""`bench keystroke`: a history typed as a person types, against the real server over stdio, one session at a time."""
 
 import json
 import tempfile
@@ -16,10 +12,10 @@ from rich.console import Console
 
 from benchmarks.datasets import histories
 from benchmarks.drafting import drafter_names
-from benchmarks.harness import Answers, error_of_sum, write
+from benchmarks.harness import Answers, pooled_gain, write
 from benchmarks.keystroke_report import figures, ghost_ms, page, tables, timeline
 from benchmarks.product import FullAnswer, ServerOptions
-from benchmarks.typist import STRICT, TAB, Accepter, Subset, choose_runs, keys_of, typing_seconds
+from benchmarks.typist import STRICT, TAB, Accepter, Subset, chosen, keys_of, typing_seconds
 from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling
 from benchmarks.typist.replay import Arm, ReplaySession, play
 from fastcoder_lsp.bench import report
@@ -48,11 +44,7 @@ WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "no work ahead": ("auto", {"power": "saver"}),
     "no budget": ("auto", {"budget.automatic_ms": 60_000}),
 }
-"""The ablation: what is off → the drafter and the settings that turn it off.
-
-A mechanism that no setting switches off is not among them: the KV cache between keystrokes (`bench prompt` has its
-worth) and the answers from memory.
-"""
+"""The ablation: what is off → the drafter and the settings that turn it off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +91,16 @@ def run(options: Options) -> int:
     if options.html is not None:
         require_packages("a picture", "matplotlib")
     if options.source is not None:
-        return _draw_again(options.source, options.html)
+        if options.html is None:
+            raise UsageError("--from draws a page: say where", "Add --html FILE.")
+        options.html.write_text(page(json.loads(options.source.read_text(encoding="utf-8"))), encoding="utf-8")
+        return 0
     folder, name = histories.named(options.replay)
-    subset = choose_runs(tuple(histories.steps(folder, name)), options.limit, options.seed)
-    if not subset.typed:
-        raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
+    subset = chosen(folder, name, options.limit, options.seed)
     files = histories.base(folder, name)
     if options.against:
         return _compare(options, name, subset, files)
-    arms = _arms(options)
-    command = options.command()
+    arms, command = _arms(options), options.command()
     _announce(name, subset, arms)
     top = _ceiling(options, subset, files)
     results: dict[Arm, dict[str, Any]] = {}
@@ -146,9 +138,10 @@ def with_edits(subset: Subset, sessions: Mapping[Arm, ReplaySession]) -> dict[st
         name = f"{without.name}, {without.speed:g}/s"
         saved = difference(subset, before.saved_in, after.saved_in)
         waits = [ghost_ms(one.requests, one.budget_ms)["p50"] for one in (before, after)]
-        tokens = [_tokens_a_key(one) for one in (before, after)]
+        tokens = [
+            one.work[-1].since(one.work[0]).prefilled / max(one.typed + one.accepts, 1) for one in (before, after)
+        ]
         found[name] = asdict(saved) | {"wait_ms": waits, "tokens_a_key": tokens, "edits": after.edits}
-        found[name]["saved_in"] = [before.saved_in, after.saved_in]
         change = f"{saved.difference:+.2f} ± {saved.standard_error:.2f}"
         numbers = (f"{a or 0:.1f} → {b or 0:.1f}" for a, b in (waits, tokens))
         rows.append(
@@ -157,10 +150,6 @@ def with_edits(subset: Subset, sessions: Mapping[Arm, ReplaySession]) -> dict[st
     columns = ("drafter", "saved %", "points", "p50 ms", "prompt tokens a key", "edits shown")
     report.print_table("Requests for edits: without → with", columns, rows)
     return found
-
-
-def _tokens_a_key(played: ReplaySession) -> float:
-    return played.work[-1].since(played.work[0]).prefilled / max(played.typed + played.accepts, 1)
 
 
 def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, str]) -> int:
@@ -179,10 +168,7 @@ def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, st
             finally:
                 server.close()
     found = difference(subset, *(top.saved_in for top in tops))
-    rows = [
-        [what, share, used]
-        for what, share, used in zip(("without", "with"), (found.left, found.right), tokens, strict=True)
-    ]
+    rows = [[*row] for row in zip(sides, (found.left, found.right), tokens, strict=True)]
     title = f"{name}, {found.runs} runs, {found.keys} keys: {', '.join(options.against)}"
     report.print_table(title, ["", "keys saved, %", "prompt tokens a key"], rows)
     report.print_table("Difference, points", ["saved", "s.e."], [[found.difference, found.standard_error]])
@@ -203,34 +189,19 @@ class SavedKeysDifference:
 
 
 def difference(subset: Subset, left: Mapping[int, int], right: Mapping[int, int]) -> SavedKeysDifference:
-    """The keys that `right` saves beyond `left`, in points of all keys."""
     lengths = {place: len(keys_of(step)) for place, step in subset.typed_steps().items()}
     total = sum(lengths.values())
-    gained = sum(right[place] - left[place] for place in lengths) / total
-    rests = [right[place] - left[place] - gained * length for place, length in lengths.items()]
-    return SavedKeysDifference(
-        100 * sum(left.values()) / total,
-        100 * sum(right.values()) / total,
-        100 * gained,
-        100 * error_of_sum(rests) / total,
-        len(lengths),
-        total,
-    )
+    before, after = (100 * sum(side.values()) / total for side in (left, right))
+    saved = ([side[place] for place in lengths] for side in (left, right))
+    gained, error = pooled_gain(next(saved), next(saved), [*lengths.values()])
+    return SavedKeysDifference(before, after, 100 * gained, 100 * error, len(lengths), total)
 
 
 def _kept(model: BenchModel) -> Answers:
     return Answers(model.cache / "bench" / "keystroke.jsonl")
 
 
-def _draw_again(source: Path, target: Path | None) -> int:
-    if target is None:
-        raise UsageError("--from draws a page: say where", "Add --html FILE.")
-    target.write_text(page(json.loads(source.read_text(encoding="utf-8"))), encoding="utf-8")
-    return 0
-
-
 def _arms(options: Options) -> list[Arm]:
-    """Each drafter at each speed; the ablation at the first speed."""
     given = options.settings()
     speeds, names = _speeds(options.speed), drafter_names(options.drafters)
     arms = [Arm(name, name, speed, given) for name in names for speed in speeds]
@@ -255,7 +226,6 @@ def _speeds(text: str) -> list[float]:
 
 
 def _ceiling(options: Options, subset: Subset, files: Mapping[str, str]) -> Ceiling:
-    """The full answers for every place of the subset; the model is in this process as long as that takes."""
     model = find_model(options.model)
     server = FullAnswer(options.settings() | {"drafter": CEILING_DRAFTER})
     try:

@@ -1,7 +1,5 @@
 """The report of `bench keystroke`: the figures of each session, their tables, and a page with pictures.
 
-What counts as what:
-
 - *Ghost time*: the age of an answer that shows text which the model made, and of a request at the moment when it was
   cancelled, if its budget had passed by then. Answers from memory (typed through) and empty ones are counted apart, and
   so are requests cancelled before their budget had passed, because no answer was late.
@@ -20,12 +18,14 @@ import io
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
+from benchmarks.harness import number, percent, percentiles, share
 from benchmarks.typist.ceiling import Ceiling
 from benchmarks.typist.replay import TYPED_THROUGH, ReplaySession, Request
-from fastcoder_lsp.observe import SPANS, percentile
+from fastcoder_lsp.observe import SPANS
 
 Found = Mapping[str, Any]
 Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
@@ -33,15 +33,6 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
 PARTS = ("queue", "prompt", "prefill", "draft", "verify", "post")
 OUTCOMES = ("by the model", "typed through", "empty", "cancelled in time", "cancelled late")
 SHARES = ("within_budget", "within_budget_empty", "empty_where_ceiling_shows", "typed_through")
-MECHANISMS = {
-    "typed through": "keys along the ghost text, answered from memory",
-    "adopted": "requests that went on with a decode that was running already",
-    "budgeted": "answers that show the beginning of what the budget cut short",
-    "budgeted_empty": "answers with nothing whole to show at the deadline",
-    "background": "decodes finished while nobody asked",
-    "ahead": "prompts and completions made before anybody asked",
-    "suppressed": "requests that a rule kept from showing anything",
-}
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px }
@@ -49,15 +40,9 @@ th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #ddd
 th:first-child, td:first-child { text-align: left }
 img { max-width: 100% } p { color: #555 }
 """
-WITH_TAB = (
-    "A suggestion that agrees with what comes next for at least one whole word is accepted with Tab; what is wrong of "
-    "it is deleted."
-)
-STRICTLY = "A suggestion is accepted where all of it comes next; its first line, where that is the rest of the line."
 
 
 def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
-    """The figures of one session, as the report's JSON holds them."""
     requests, budget = played.requests, played.budget_ms
     answered = [request for request in requests if request.outcome != "cancelled"]
     late = [request for request in requests if request.outcome == "cancelled" and request.ms > budget]
@@ -71,18 +56,15 @@ def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
         "shown": sum(request.by_model for request in requests),
         "empty": sum(request.outcome == "empty" for request in requests),
         **flaws(requests),
-        "within_budget": _share(len(inside), len(answered) + len(late)),
-        "within_budget_empty": _share(sum(request.outcome == "empty" for request in inside), len(inside)),
+        "within_budget": share(len(inside), len(answered) + len(late)),
+        "within_budget_empty": share(sum(request.outcome == "empty" for request in inside), len(inside)),
         "typed_through": typed_through(requests),
         "typed_through_answers": sum(request.finish == TYPED_THROUGH for request in requests),
-        "accepted_chars_share": _share(played.saved, keys),
+        "accepted_chars_share": share(played.saved, keys),
         "ceiling_chars_share": ceiling.share,
-        "accepted_of_ceiling": _share(played.saved, ceiling.saved),
         "empty_where_ceiling_shows": empty_where_shown(requests, ceiling),
         "prefilled_tokens_per_key": _median([part.prefilled for part in each]),
         "steps_per_key": _median([part.steps for part in each]),
-        "prefilled_tokens_per_key_mean": work.prefilled / max(1, pressed),
-        "steps_per_key_mean": work.steps / max(1, pressed),
         "cpu_seconds_per_char": played.cpu_s / max(1, pressed),
         "budget_ms": budget,
         "requests": len(requests),
@@ -90,44 +72,34 @@ def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
         "cancelled_late": len(late),
         "keys": {"all": keys, "typed": played.typed, "saved": played.saved, "accepts": played.accepts},
         "origins": origins(requests),
-        "mat": _share(work.tokens, work.steps),
+        "mat": share(work.tokens, work.steps),
         "steps": work.steps,
         "tokens": work.tokens,
         "accepted_by_source": {name: count for name, count in work.accepted_by_source.items() if count},
         "mechanisms": dict(work.mechanisms),
-        "wall_seconds": played.wall_s,
-        "memory_bytes": played.memory_bytes,
     }
 
 
 def flaws(requests: Sequence[Request]) -> dict[str, Any]:
-    """How many texts that the model made have which flaw, and the share that has any."""
-    made = [request.flaw for request in requests if request.by_model]
-    count = Counter(flaw for flaw in made if flaw)
-    named = {flaw: count[flaw] for flaw in ("marks", "wrong marks", "longer word")}
-    return {"flaws": named, "flawed": _share(count.total(), len(made))}
+    count = Counter(request.flaw for request in requests if request.by_model)
+    return {"flaws": {flaw: count[flaw] for flaw in ("marks", "wrong marks", "longer word")}}
 
 
 def ghost_ms(requests: Sequence[Request], budget_ms: float) -> dict[str, float | int | None]:
     """p50, p95 and p99 of the ghost times, and how many there are."""
-    times = ghost_times(requests, budget_ms)
-    shares = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
-    return {name: percentile(times, share) if times else None for name, share in shares.items()} | {"count": len(times)}
-
-
-def ghost_times(requests: Sequence[Request], budget_ms: float) -> list[float]:
-    """The ages that count as ghost times, in milliseconds."""
-    return [
+    times = [
         request.ms
         for request in requests
         if request.by_model or (request.outcome == "cancelled" and request.ms > budget_ms)
     ]
+    found: dict[str, float | int | None] = {"p50": None, "p95": None, "p99": None}
+    return found | (percentiles(times, 50, 95, 99) if times else {}) | {"count": len(times)}
 
 
 def typed_through(requests: Sequence[Request]) -> float | None:
     """The share of requests answered without the model, among those after a key along the ghost text."""
     through = [request for request in requests if request.through and request.outcome != "cancelled"]
-    return _share(sum(request.finish == TYPED_THROUGH for request in through), len(through))
+    return share(sum(request.finish == TYPED_THROUGH for request in through), len(through))
 
 
 def empty_where_shown(requests: Sequence[Request], ceiling: Ceiling) -> float | None:
@@ -137,34 +109,19 @@ def empty_where_shown(requests: Sequence[Request], ceiling: Ceiling) -> float | 
         for request in requests
         if request.outcome != "cancelled" and request.place is not None and ceiling.answers.get(request.place)
     ]
-    return _share(sum(request.outcome == "empty" for request in answers), len(answers))
+    return share(sum(request.outcome == "empty" for request in answers), len(answers))
 
 
 def origins(requests: Sequence[Request]) -> dict[str, int]:
-    """Count the requests by outcome: "cancelled", "empty", or the `finish` of a shown answer."""
-    return dict(
-        Counter(
-            request.finish or "shown" if request.outcome == "shown" else request.outcome for request in requests
-        ).most_common()
-    )
+    return dict(Counter(one.finish or "shown" if one.outcome == "shown" else one.outcome for one in requests))
 
 
 def timeline(requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Every request in its order, in few letters: what the pictures are drawn from."""
     return [
-        {
-            "outcome": request.outcome,
-            "ms": round(request.ms, 1),
-            "finish": request.finish,
-            "parts": {span: round(request.parts.get(span, 0.0), 1) for span in SPANS},
-        }
+        {"outcome": request.outcome, "ms": round(request.ms, 1), "finish": request.finish}
+        | {"parts": {span: round(request.parts.get(span, 0.0), 1) for span in SPANS}}
         for request in requests
     ]
-
-
-def _share(part: float, whole: float) -> float | None:
-    """None where there is nothing to take a share of."""
-    return part / whole if whole else None
 
 
 def _median(values: Sequence[int]) -> float | None:
@@ -178,14 +135,14 @@ def tables(full: Found) -> Iterator[Table]:
     yield (
         f"{title}: ghost text (percent but for times)",
         ("drafter", "p50 ms", "p95 ms", "p99 ms", "in budget", "of these empty", "empty, ceiling shows", "through"),
-        [(name, *_times(row), *(_percent(row[share]) for share in SHARES)) for name, row in found.items()],
+        [(name, *_times(row), *(percent(row[what]) for what in SHARES)) for name, row in found.items()],
     )
     counts = ("requests", "cancelled", "shown", "typed_through_answers", "empty")
     yield (
         f"{title}: what the keys got (texts in the way: percent of the shown)",
         ("drafter", "requests", "no answer", "shown", "from memory", "empty", "marks", "wrong marks", "longer words"),
         [
-            (name, *(row[count] for count in counts), *(_percent(share) for share in in_the_way(row)))
+            (name, *(row[count] for count in counts), *(percent(part) for part in in_the_way(row)))
             for name, row in found.items()
         ],
     )
@@ -195,9 +152,9 @@ def tables(full: Found) -> Iterator[Table]:
         [
             (
                 name,
-                *(_percent(row[share]) for share in ("accepted_chars_share", "ceiling_chars_share")),
-                *(_number(row[each], "g") for each in ("prefilled_tokens_per_key", "steps_per_key")),
-                *(_number(row[each], ".2f") for each in ("mat", "cpu_seconds_per_char")),
+                *(percent(row[what]) for what in ("accepted_chars_share", "ceiling_chars_share")),
+                *(number(row[what], "g") for what in ("prefilled_tokens_per_key", "steps_per_key")),
+                *(number(row[what], ".2f") for what in ("mat", "cpu_seconds_per_char")),
             )
             for name, row in found.items()
         ],
@@ -206,9 +163,8 @@ def tables(full: Found) -> Iterator[Table]:
 
 def in_the_way(found: Found) -> tuple[float | None, ...]:
     """Shares of the texts that the model made: marks alone, wrong marks, words made longer."""
-    flaws, shown = found["flaws"], found["shown"]
-    wrong = flaws["wrong marks"]
-    return tuple(_share(count, shown) for count in (flaws["marks"] + wrong, wrong, flaws["longer word"]))
+    named, wrong = found["flaws"], found["flaws"]["wrong marks"]
+    return tuple(share(count, found["shown"]) for count in (named["marks"] + wrong, wrong, named["longer word"]))
 
 
 def _sessions(full: Found) -> dict[str, Found]:
@@ -221,15 +177,7 @@ def _sessions(full: Found) -> dict[str, Found]:
 
 
 def _times(found: Found) -> list[str]:
-    return [_number(found["ghost_ms"][name], ".0f") for name in ("p50", "p95", "p99")]
-
-
-def _percent(share: float | None) -> str:
-    return _number(None if share is None else 100 * share, ".1f")
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+    return [number(found["ghost_ms"][name], ".0f") for name in ("p50", "p95", "p99")]
 
 
 def page(report: Found) -> str:
@@ -252,11 +200,20 @@ def _sections(report: Found) -> Iterator[str]:
     yield from (_table(*table) for table in tables(report))
     drafters = _sessions({**report, "ablation": {}})
     if drafters:
-        yield from _pictures(drafters, {name: row["by_speed"][speeds[0]] for name, row in report["drafters"].items()})
+        first = {name: row["by_speed"][speeds[0]] for name, row in report["drafters"].items()}
+        yield _picture(partial(_distributions, drafters), "Time to ghost text, ms: shares of the requests")
+        for title, part, found in (
+            ("Mean milliseconds of an answer by the model, at the first speed", _parts, first),
+            ("Tokens a forward pass, by the source that guessed them", _sources, first),
+            ("Shares of the requests, by outcome", _outcomes, drafters),
+        ):
+            yield _picture(partial(_bars, {name: part(one) for name, one in found.items()}), title)
+        mechanisms = {name: dict(found["mechanisms"]) for name, found in drafters.items()}
+        counted = dict.fromkeys(what for counts in mechanisms.values() for what in counts)
+        counts = [[what, *(counts.get(what, 0) for counts in mechanisms.values())] for what in counted]
+        yield _table("The server's counts while typing, by mechanism", ("", *drafters), counts)
     settings = {name: value for name, value in report["settings"].items() if value not in (None, [])}
     told = {
-        "accepting": STRICTLY if report["settings"].get("strict") else WITH_TAB,
-        "ceiling": "The full answers of plain decoding at the same places, by the same rule.",
         "seed": report["subset"]["seed"],
         "settings": ", ".join(f"{name} = {value}" for name, value in settings.items()),
         "system": f"{machine['system']}, Python {machine['python']}, {machine['memory_bytes'] / 2**30:.0f} GiB",
@@ -265,31 +222,7 @@ def _sections(report: Found) -> Iterator[str]:
     yield _table("How it was measured", ("", ""), list(told.items()))
 
 
-def _pictures(sessions: Mapping[str, Found], first: Mapping[str, Found]) -> Iterator[str]:
-    """The pictures of the drafters: of all sessions, or of those at the first speed."""
-    yield _heading(
-        "How soon ghost text is there",
-        "Answers that show text which the model made, and requests that were cancelled after their budget had passed, "
-        "at their age then. Further left is sooner.",
-    )
-    yield _picture("time to ghost text", lambda axes: _distributions(axes, sessions))
-    yield _heading(
-        "What the time of an answer is spent on",
-        "Every answer that the model gave, at the first speed: the mean of its parts.",
-    )
-    yield _picture("milliseconds", lambda axes: _bars(axes, {name: _parts(found) for name, found in first.items()}))
-    yield _heading(
-        "Tokens a forward pass, and who guessed them",
-        "A pass gives one token of the model's own and the drafts that it accepts: together the mean accepted length.",
-    )
-    yield _picture("tokens", lambda axes: _bars(axes, {name: _sources(found) for name, found in first.items()}))
-    yield _heading("What became of the requests", "One automatic request after each key.")
-    yield _picture("share", lambda axes: _bars(axes, {name: _outcomes(found) for name, found in sessions.items()}))
-    counts = [[words, *(_count(found, name) for found in sessions.values())] for name, words in MECHANISMS.items()]
-    yield _table("What each mechanism contributed", ("counts of the server, while typing", *sessions), counts)
-
-
-def _distributions(axes: Any, sessions: Mapping[str, Found]) -> None:
+def _distributions(sessions: Mapping[str, Found], axes: Any) -> None:
     for name, found in sessions.items():
         wanted = ("by the model", "cancelled late")
         times = sorted(one["ms"] for one in found["timeline"] if outcome(one, found["budget_ms"]) in wanted)
@@ -298,10 +231,9 @@ def _distributions(axes: Any, sessions: Mapping[str, Found]) -> None:
     budget = max(found["budget_ms"] for found in sessions.values())
     axes.axvline(budget, color="grey", linestyle="--", label=f"budget {budget:.0f} ms")
     axes.set_xlim(0, 4 * budget)
-    axes.legend()
 
 
-def _bars(axes: Any, rows: Mapping[str, Mapping[str, float]]) -> None:
+def _bars(rows: Mapping[str, Mapping[str, float]], axes: Any) -> None:
     """One bar of pieces for each row, from the top down."""
     left = dict.fromkeys(rows, 0.0)
     for piece in dict.fromkeys(piece for row in rows.values() for piece in row):
@@ -309,7 +241,6 @@ def _bars(axes: Any, rows: Mapping[str, Mapping[str, float]]) -> None:
         axes.barh(list(rows), widths, left=list(left.values()), label=piece)
         left = {name: start + width for (name, start), width in zip(left.items(), widths, strict=True)}
     axes.invert_yaxis()
-    axes.legend()
 
 
 def _parts(found: Found) -> dict[str, float]:
@@ -328,7 +259,6 @@ def _outcomes(found: Found) -> dict[str, float]:
 
 
 def outcome(answer: Found, budget_ms: float) -> str:
-    """Which of `OUTCOMES` one request of a timeline came to."""
     if answer["outcome"] == "cancelled":
         return "cancelled late" if answer["ms"] > budget_ms else "cancelled in time"
     if answer["outcome"] == "empty":
@@ -336,25 +266,16 @@ def outcome(answer: Found, budget_ms: float) -> str:
     return "typed through" if answer["finish"] == TYPED_THROUGH else "by the model"
 
 
-def _count(found: Found, mechanism: str) -> int:
-    counts = {"typed through": found["origins"].get(TYPED_THROUGH, 0)} | found["mechanisms"]
-    return int(counts.get(mechanism, 0))
-
-
-def _picture(label: str, draw: Callable[[Any], None]) -> str:
+def _picture(draw: Callable[[Any], None], title: str) -> str:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    figure, drawn = Figure(figsize=(9, 3.5), layout="constrained"), io.BytesIO()
     axes = figure.subplots()
     draw(axes)
-    axes.set_xlabel(label)
-    drawn = io.BytesIO()
+    axes.legend()
     figure.savefig(drawn, format="svg", metadata={"Date": None})
-    return f'<img alt="{escape(label)}" src="data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"/>'
-
-
-def _heading(title: str, why: str) -> str:
-    return f"<h2>{escape(title)}</h2>\n{_words(why)}"
+    data = base64.b64encode(drawn.getvalue()).decode()
+    return f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" src="data:image/svg+xml;base64,{data}"/>'
 
 
 def _words(text: str) -> str:

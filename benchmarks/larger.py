@@ -1,4 +1,4 @@
-"""`bench larger`: what typing is like with larger models, by models of their published shapes that say a scripted text.
+"""`bench larger`: typing with models of larger models' published shapes that say a scripted text.
 
 Such a model runs every layer of its shape, whose weights are zeros, so that a file of them takes little room; each
 token's follower is in its head. Conversion, loading, timing, prompts, scheduling and decoding are the product's.
@@ -32,7 +32,6 @@ from fastcoder_lsp.model.choice import PROMPT_TOKENS
 from fastcoder_lsp.model.inventory import engine_conversions
 from fastcoder_lsp.runtime.load import load_model
 from fastcoder_lsp.runtime.parts import Model
-from fastcoder_lsp.tokenizer import Tokenizer
 
 EXAMPLE = "larger --sizes 0.5B,1.5B"
 SAYS = "values = sorted(entry for name in (first, second))\n"
@@ -90,8 +89,6 @@ def run(options: Options) -> int:
 
 
 class Typing(AskedHost):
-    """One editor's questions to a model in this process."""
-
     def __init__(self, settings: Settings) -> None:
         self.models: list[Model] = []
         super().__init__(settings, self._load)
@@ -153,15 +150,14 @@ def write_scripted(folder: Path, config: Mapping[str, object], says: str) -> Pat
         if (model.files.folder / name).is_file():
             shutil.copy(model.files.folder / name, folder / name)
     (folder / "config.json").write_text(json.dumps(dict(config) | {"tie_word_embeddings": False}), encoding="utf-8")
-    said = _tokens(model.tokenizer, says)
-    width, rows = int(str(config["hidden_size"])), int(str(config["vocab_size"]))
-    sizes = _layout(config)
+    said = [model.tokenizer.control["<|fim_middle|>"], *model.tokenizer.encode(says), min(model.tokenizer.end_ids)]
+    assert len(set(said)) == len(said), "a token of the script comes twice"
+    width, rows, sizes = int(str(config["hidden_size"])), int(str(config["vocab_size"])), _layout(config)
     header, places, at = dict[str, object](), dict[str, int](), 0
     for name, shape in sizes.items():
         size = 2 * int(np.prod(shape))
         header[name] = {"dtype": "F16", "shape": list(shape), "data_offsets": [at, at + size]}
-        places[name] = at
-        at += size
+        places[name], at = at, at + size
     text = json.dumps(header).encode()
     with (folder / "model.safetensors").open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
@@ -187,13 +183,6 @@ def write_scripted(folder: Path, config: Mapping[str, object], says: str) -> Pat
     return folder
 
 
-def _tokens(tokenizer: Tokenizer, says: str) -> list[int]:
-    """The middle mark, the text's tokens, and the end."""
-    ids = [tokenizer.control["<|fim_middle|>"], *tokenizer.encode(says), min(tokenizer.end_ids)]
-    assert len(set(ids)) == len(ids), "a token of the script comes twice"
-    return ids
-
-
 def _embedded(begin: int, end: int, width: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.float16]]":
     """Embeddings of tokens: a one, then random signs."""
     rows = np.empty((end - begin, width), np.float16)
@@ -205,7 +194,6 @@ def _embedded(begin: int, end: int, width: int) -> "np.ndarray[tuple[int, ...], 
 
 
 def _layout(config: Mapping[str, object]) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of a Qwen2's weights."""
     width, inner, layers, heads, kv_heads, vocabulary = (
         int(str(config[name]))
         for name in (

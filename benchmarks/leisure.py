@@ -69,43 +69,7 @@ class CutLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceResult:
-    """One place.
-
-    Attributes:
-        offset: the character that was asked at.
-        rest: what the line goes on with.
-        text: what the server showed first; "" where that was nothing.
-        seconds: until then, or until it was given up.
-        rested: what it showed after the rest.
-    """
-
-    path: str
-    offset: int
-    rest: str
-    text: str
-    seconds: float
-    rested: str
-    complete: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether the first line is what the line goes on with."""
-        return first_line(self.text) == self.rest.rstrip()
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the editor's first line is that of `complete`, nothing being one, too."""
-        return first_line(self.rested) == first_line(self.complete)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"exact": self.exact, "agrees": self.agrees}
-
-
-@dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The server's texts at a place: the first one, with the seconds until it, and the one after the rest."""
-
     text: str
     seconds: float
     rested: str
@@ -116,9 +80,7 @@ def run(options: Options) -> int:
         raise UsageError("--places wants at least one")
     folder, name = histories.named(options.base)
     files = histories.base(folder, name)
-    places = choose(files, options.places, options.seed)
-    settings = options.settings()
-    command = options.command()
+    places, settings, command = choose(files, options.places, options.seed), options.settings(), options.command()
     with fresh_workspace() as (root, environment):
         for path, text in files.items():
             file = root / path
@@ -129,17 +91,17 @@ def run(options: Options) -> int:
             answers = asyncio.run(serving)
         with shown("complete", len(places)) as on_place:
             said = complete(settings, root, places, on_place)
-    asked = [
-        PlaceResult(place.path, place.offset, place.rest, answer.text, answer.seconds, answer.rested, text)
-        for place, answer, text in zip(places, answers, said, strict=True)
-    ]
-    found = summed(asked)
+    found = summed(places, answers, said)
     print_table(
-        f"{name}, {len(asked)} places",
+        f"{name}, {len(places)} places",
         ("", "exact", "empty", "median s", f"as `complete` after {options.rest:g} s, %"),
         [(options.server or "this server", found["exact"], found["empty"], found["median_s"], 100 * found["parity"])],
     )
-    write(options, "leisure", found | {"history": name, "asked": [one.to_json() for one in asked]})
+    asked = [
+        {"path": place.path, "offset": place.offset, "rest": place.rest, "complete": text} | asdict(answer)
+        for place, answer, text in zip(places, answers, said, strict=True)
+    ]
+    write(options, "leisure", found | {"history": name, "asked": asked})
     return 0
 
 
@@ -209,28 +171,25 @@ def complete(
         model.close()
 
 
-def summed(places: Sequence[PlaceResult]) -> dict[str, Any]:
-    """The figures of at least one place."""
+def summed(places: Sequence[CutLine], answers: Sequence[ShownTexts], said: Sequence[str]) -> dict[str, Any]:
+    """The figures of at least one place; `said`: by `complete`. A first line without text is one, too."""
+    exact = [first_line(one.text) == place.rest.rstrip() for one, place in zip(answers, places, strict=True)]
+    agree = [first_line(one.rested) == first_line(text) for one, text in zip(answers, said, strict=True)]
     return {
         "places": len(places),
-        "exact": sum(place.exact for place in places),
-        "empty": sum(not place.text for place in places),
-        "median_s": statistics.median(place.seconds for place in places),
-        "parity": sum(place.agrees for place in places) / len(places),
+        "exact": sum(exact),
+        "empty": sum(not one.text for one in answers),
+        "median_s": statistics.median(one.seconds for one in answers),
+        "parity": sum(agree) / len(places),
     }
 
 
 def first_line(text: str) -> str:
-    """The first line, without blanks at its end."""
     return text.partition("\n")[0].rstrip()
 
 
 def choose(files: Mapping[str, str], count: int, seed: int) -> list[CutLine]:
-    """`count` places in `files` (path → text).
-
-    Raises:
-        UsageError: there is no file to ask in.
-    """
+    """`count` places in `files` (path → text); raises UsageError where there is no file to ask in."""
     lines_of = {
         path: lines
         for path, text in sorted(files.items())

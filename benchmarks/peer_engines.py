@@ -56,9 +56,7 @@ class PeerAnswer:
     Attributes:
         tokens: the output without the end token.
         decoded: tokens that came after the prefill, an end token included.
-        passes: forward passes after the prefill; None: the engine does not tell.
-        ms: from the end of the prefill to the end.
-        prefilled: prompt tokens that were computed.
+        passes, ms: after the prefill; None: the engine does not tell.
         prefill_ms: until the first token, where the prompt's own pass gives it.
     """
 
@@ -71,12 +69,7 @@ class PeerAnswer:
 
 
 class Peer:
-    """An engine that answers greedily.
-
-    Attributes:
-        version: of the program, and for what instructions it runs.
-        start_s: from the start of its process to its first answer.
-    """
+    """An engine that answers greedily; `start_s`: from the start of its process to its first answer."""
 
     version = ""
     start_s: float | None = None
@@ -112,34 +105,20 @@ class OurEngine(Peer):
 
 
 class HttpServer(Peer):
-    """A server on loopback, in a process of its own.
-
-    Args:
-        command: starts it.
-        port: that it listens at.
-        environment: variables beside our own.
-        health: a route that answers with success once the server can work.
+    """A server on loopback, in a process of its own; `health`: a route that succeeds once the server can work.
 
     Raises:
         FastcoderError: the server ended, or was not ready in time.
     """
 
     def __init__(
-        self,
-        command: Sequence[str | Path],
-        port: int,
-        environment: Mapping[str, str] | None = None,
-        health: str = "/health",
+        self, command: Sequence[str | Path], port: int, environment: Mapping[str, str] = {}, health: str = "/health"
     ) -> None:
         self._client = httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=None, trust_env=False)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 closed with the process
         self._begun = time.perf_counter()
         self._process = subprocess.Popen(
-            command,
-            env=os.environ | (environment or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
+            command, env=os.environ | environment, stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT
         )
         try:
             self._await(health)
@@ -153,11 +132,7 @@ class HttpServer(Peer):
         self.post("/infill", _FIRST)
 
     def post(self, route: str, body: Mapping[str, Any]) -> Any:
-        """The value that the server answers to a JSON body.
-
-        Raises:
-            FastcoderError: it answers with an error.
-        """
+        """The value that the server answers to a JSON body; raises FastcoderError for an error."""
         response = self._client.post(route, json=body)
         if response.is_error:
             raise FastcoderError(f"{route} answered {response.status_code}: {response.text[:300]}")
@@ -194,11 +169,7 @@ class HttpServer(Peer):
 
 
 class LlamaCppServer(HttpServer):
-    """llama.cpp's server, `llama-server`.
-
-    Args:
-        options: beside model, threads and context, such as those of speculation.
-    """
+    """llama.cpp's server, `llama-server`; `options`: such as those of speculation."""
 
     def __init__(self, program: Path, gguf: Path, threads: int, context: int, *options: str) -> None:
         count, port = str(threads), free_port()
@@ -276,14 +247,7 @@ class OllamaServer(HttpServer):
 
 
 class TransformersPeer(Peer):
-    """transformers' `generate` in bf16 on the CPU (`peer_transformers`).
-
-    Args:
-        folder: of the model.
-        threads: of its products.
-        draft: the folder of a smaller model that drafts (assisted generation).
-        lookup: whether n-grams of the prompt draft (prompt lookup).
-    """
+    """transformers' `generate` in bf16 on the CPU, with a smaller model's `draft` or n-grams of the prompt."""
 
     def __init__(self, folder: Path, threads: int, draft: Path | None = None, *, lookup: bool = False) -> None:
         begun = time.perf_counter()
@@ -325,7 +289,6 @@ class TransformersPeer(Peer):
 
 
 def our_server(model: str, engine: str) -> HttpServer:
-    """Our HTTP server with a model of its own, as `fastcoder-lsp http` starts it."""
     port = free_port()
     words = ("http", "--alone", "--model", model, "--engine", engine, "--port", str(port))
     return HttpServer(python_command("fastcoder_lsp.cli.main", *words), port)
@@ -339,22 +302,14 @@ def free_port() -> int:
 
 
 def gguf_path(model: BenchModel) -> Path:
-    """The model's GGUF.
-
-    Raises:
-        UsageError: its weights are in another form.
-    """
+    """The model's GGUF; raises UsageError where its weights are in another form."""
     if (found := gguf_of(model.files.folder)) is None:
         raise UsageError(f"{model.files.name} has no GGUF", "Name one: --model FILE.gguf")
     return found
 
 
 def checkpoint(model: BenchModel, *, unpack: bool) -> Path:
-    """The folder of a model as transformers reads it; `unpack` allows that a GGUF's weights are unpacked into it.
-
-    Raises:
-        FastcoderError: transformers is not installed, or the weights are not unpacked.
-    """
+    """The folder of a model as transformers reads it; without `unpack` FastcoderError for weights in a GGUF."""
     require_packages("the comparison", "accelerate", "torch", "transformers")
     folder = model.files.folder
     if (size := unpacked_bytes(folder)) and not unpack:
@@ -365,12 +320,7 @@ def checkpoint(model: BenchModel, *, unpack: bool) -> Path:
 
 
 def find_llama_server(named: Path | None, folder: Path, *, build: bool) -> Path:
-    """The program llama-server: the one that is named, on PATH, or in the package `BUILT`.
-
-    Args:
-        named: by the user.
-        folder: where the package is built, and looked for besides this installation.
-        build: whether to build it there if it is nowhere.
+    """The program llama-server: the one that is named, on PATH, or in the package `BUILT`, made with `build`.
 
     Raises:
         FastcoderError: it is nowhere, is no program, or was not built.
@@ -399,11 +349,6 @@ def find_llama_server(named: Path | None, folder: Path, *, build: bool) -> Path:
 
 
 def find_ollama() -> Path:
-    """The program ollama.
-
-    Raises:
-        InstallationError: it is not installed.
-    """
     if found := shutil.which("ollama"):
         return Path(found)
     raise InstallationError("ollama is not on PATH", "Install it from ollama.com, and run the command again.")
@@ -417,6 +362,5 @@ def memory_of(pid: int) -> int:
 
 
 def without_end(tokens: Sequence[int], request: DecodeRequest) -> tuple[int, ...]:
-    """The tokens before the first end token."""
     end = next((place for place, token in enumerate(tokens) if token in request.end_ids), len(tokens))
     return tuple(tokens[:end])

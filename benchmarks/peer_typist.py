@@ -32,8 +32,7 @@ class PluginContext:
     """The text around the cursor, as the plugins send it: `prefix`, `middle` and `suffix`.
 
     Attributes:
-        before, after: what is left and right of the cursor in its line.
-        below: the lines below it.
+        before, after, below: the cursor's line left and right of it, and the lines below.
         whole: all text left of the cursor.
         key: names the place: the text left of it, without a blank line's indentation, and the text right of it.
     """
@@ -67,15 +66,11 @@ class PluginContext:
 
 
 class PluginTypist(Typist):
-    """A person who types through a plugin.
+    """A person who types through a plugin into `files`, path → text.
 
     Attributes:
-        requests: that were sent.
         places, shown: places of the cursor after a key or an accept, and those where text was shown before the next.
         waits: milliseconds from the key to text that came from the server.
-
-    Args:
-        files: path → text before the first step.
     """
 
     def __init__(self, post: Post, files: Mapping[str, str], **given: Any) -> None:
@@ -128,7 +123,6 @@ class PluginTypist(Typist):
         return PluginContext.at(self.text(), self.cursor)
 
     def show(self, context: PluginContext, content: str, *, came: bool) -> str:
-        """Show what the plugins show of an answer; `came`: from the server just now."""
         if (text := displayed(context, content)) and self._pressed is not None:
             if came and self.ghost is None:
                 self.waits.append(1e3 * (self._now() - self._pressed))
@@ -136,7 +130,6 @@ class PluginTypist(Typist):
         return text
 
     async def content(self, body: Mapping[str, Any]) -> str:
-        """The first text of the server's answer."""
         self.requests += 1
         answer = await self._post(body)
         first = answer[0] if isinstance(answer, list) else answer
@@ -253,7 +246,6 @@ PLUGINS: Mapping[str, type[PluginTypist]] = {"llama.vim": LlamaVim, "llama.vscod
 
 
 def displayed(context: PluginContext, content: str) -> str:
-    """What the plugins show of an answer: nothing that is blank or that repeats the text below."""
     lines = content.rstrip("\n").split("\n")
     if not context.before.strip():
         blank = min(len(lines[0]) - len(lines[0].lstrip()), len(context.before))
@@ -273,7 +265,6 @@ def displayed(context: PluginContext, content: str) -> str:
 
 
 def _body(context: PluginContext) -> dict[str, Any]:
-    """The fields that both plugins send alike."""
     return {
         "id_slot": 0,
         "input_prefix": context.prefix,

@@ -236,7 +236,9 @@ def agreement(wanted: Sequence[PeerAnswer], found: Sequence[PeerAnswer]) -> floa
 def _history(options: Options) -> History:
     folder, name = histories.named(options.replay)
     files = histories.base(folder, name)
-    return history_parts(tuple(histories.steps(folder, name)), options.keys, 0)[0], files
+    if not (parts := history_parts(tuple(histories.steps(folder, name)), options.keys, 0)):
+        raise UsageError(f"no run of {name} has so few keys", "Type more of them: --keys N")
+    return parts[0], files
 
 
 def _type(options: Options, parts: TaskParts, history: History, absent: dict[str, str]) -> list[Row]:
@@ -283,14 +285,12 @@ def _typed(
 
 
 def typed_row(name: str, with_text: float, waits: Sequence[float], saved: float, requests: int) -> Row:
-    """A row of `TYPED` from shares and milliseconds."""
     p50: object = round(percentile([*waits], 0.5)) if waits else ""
     p95: object = round(percentile([*waits], 0.95)) if len(waits) >= FEWEST else ""
     return [name, round(100 * with_text, 1), len(waits), p50, p95, round(100 * saved, 1), requests]
 
 
 def _say(what: str) -> None:
-    """A line on stderr before a part that shows no progress of its own."""
     print(f"  {what}", file=sys.stderr, flush=True)
 
 

@@ -110,20 +110,12 @@ def run(options: Options) -> int:
     return 0
 
 
-def mat(
-    parts: TaskParts,
-    traces: Sequence[RowTrace],
-    priors: Mapping[str, Priors],
-    nodes: int,
-    *,
-    learns: bool,
-    without: str = "",
-) -> float:
+def mat(parts: TaskParts, traces: Sequence[RowTrace], priors: Mapping[str, Priors], nodes: int, **auto: Any) -> float:
     """Tokens a step, pooled; each task with its repository's priors, and fresh counts for each repository."""
     steps = tokens = 0
     for repo, believed in priors.items():
         pin = TaskPin(parts.stores, traces[0].task)
-        drafter = auto_of(pin, believed, learns=learns, without=without)
+        drafter = auto_of(pin, believed, **auto)
         for trace in traces:
             if trace.task.repo == repo:
                 pin.task = trace.task
@@ -151,7 +143,6 @@ def collect(stores: TaskStores, traces: Sequence[RowTrace], priors: Priors) -> I
 
 
 def auto_of(pin: TaskPin, priors: Priors, *, learns: bool, without: str = "") -> AutoDrafter:
-    """`auto` at a fixed width, over the stores that `pin` gives."""
     return AutoDrafter(pin, AutoParameters(width="fixed", learns=learns, without=without), priors=priors)
 
 
@@ -173,7 +164,6 @@ def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterato
 
 @kernel
 def _expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
-    """An entry from Python to `expand`, which compiled code alone calls."""
     return expand(context, said, following, head, depth, branches)
 
 

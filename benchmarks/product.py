@@ -65,10 +65,7 @@ class FullAnswer:
     """
 
     def __init__(
-        self,
-        settings: Mapping[str, Any],
-        root: Path | None = None,
-        open_texts: Callable[[], Mapping[Path, str]] = dict,
+        self, settings: Mapping[str, Any], root: Path | None = None, open_texts: Callable[[], Mapping[Path, str]] = dict
     ) -> None:
         resolved, _ = resolve([SettingsLayer("bench", dict(settings), trusted=True)])
         around = ALONE
@@ -101,7 +98,6 @@ class FullAnswer:
 
 
 def _suggest(runtime: Runtime, request: CompletionRequest) -> str:
-    """The text to insert at the cursor; "" if none is worth showing."""
     place = place_of(request)
     estimator = LatencyEstimator(runtime.costs, _milliseconds)
     generation = begin(runtime, estimator, _milliseconds, request, place, (), Spans())
@@ -166,7 +162,6 @@ class AskedHost:
             return self._answers.pop(number, None)
 
     def close(self) -> None:
-        """Free the models."""
         self._host.close(30)
 
     def _hear(self, event: Event) -> None:

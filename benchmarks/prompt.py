@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import Reported, write
+from benchmarks.harness import Reported, percentiles, write
 from benchmarks.typist import cursors
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -58,7 +57,7 @@ class KeystrokeCosts:
             for kind, costs in groups.items()
             if costs
         }
-        rows["build_ms"] = {"p50": percentile(self.ms, 0.5), "p95": percentile(self.ms, 0.95)}
+        rows["build_ms"] = percentiles(self.ms, 50, 95)
         return rows
 
 

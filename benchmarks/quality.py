@@ -7,6 +7,7 @@ run that was stopped goes on where it ended, and arms can be added later.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,9 +90,7 @@ class Options(Reported):
         "start,boundary,word,repoeval",
     )
     rule: str = option(
-        f"of qwen, official, {PRODUCT} (by --arms), for published suites (default: a suite's own)",
-        "",
-        metavar="RULES",
+        f"of qwen, official, {PRODUCT} (by --arms), for published suites (default: a suite's own)", "", metavar="RULES"
     )
     languages: str = option("languages of published suites (default: all)", "", metavar="NAMES")
     split: Literal["held-out", "development"] = option(
@@ -110,10 +109,7 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Questions of one kind with their answers: `body` for whole functions, else the rest of a line.
-
-    `by_file`: errors are clustered, for there are several questions of a file.
-    """
+    """Questions of one kind with their answers: whole functions or the rest of a line; `by_file`: clustered errors."""
 
     name: str
     questions: tuple[InfillQuestion, ...]
@@ -160,7 +156,7 @@ def run(options: Options) -> int:
 
 
 def rules_of(options: Options) -> list[tuple[str, str]]:
-    """(suite, rule) for every published suite of the options: the rules that --rule says, or the suite's own.
+    """(suite, rule) for every published suite of the options: the rules of --rule, or the suite's own.
 
     Raises:
         UsageError: a suite has no such rule, or --rule is given without a published suite.
@@ -182,7 +178,6 @@ def rules_of(options: Options) -> list[tuple[str, str]]:
 
 
 def _tasks(options: Options, suite: str, rule: str) -> tuple[PublishedTask, ...]:
-    """The tasks of a published suite, cut down to the limit."""
     languages = frozenset(name for name in options.languages.split(",") if name)
     folder = options.tasks or data_folder() or Path("FOLDER")
     return spread(published.load(folder, suite, "qwen" if rule == PRODUCT else rule, languages), options.limit)
@@ -237,10 +232,7 @@ def _print(results: Mapping[str, Any]) -> None:
 
 
 def _export(path: Path, suites: list[Suite], way: PromptVariant, tokenizer: Tokenizer) -> None:
-    """Prompts for another program: a line each with suite, id, tokens, ends and max_tokens.
-
-    Prompts with healing are left out: the other program cannot be held to it.
-    """
+    """Prompts for another program, one on each line; without those with healing, which it cannot be held to."""
     with path.open("w", encoding="utf-8") as file:
         for suite in suites:
             for question, prompt in zip(suite.questions, prompts_of(suite.questions, way, tokenizer), strict=True):
@@ -251,7 +243,6 @@ def _export(path: Path, suites: list[Suite], way: PromptVariant, tokenizer: Toke
 
 
 def _import(path: Path, given: dict[str, dict[str, dict[str, str]]]) -> None:
-    """Take in what another program said: lines with suite, id and text."""
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row["suite"] in given:
@@ -259,31 +250,27 @@ def _import(path: Path, given: dict[str, dict[str, dict[str, str]]]) -> None:
 
 
 def suites_of(options: Options, names: Iterable[str]) -> Iterator[Suite]:
-    """The suites of these names, cut down to the options' limit.
+    """The suites of these names, cut down to the options' limit; raises UsageError where data is missing."""
 
-    Raises:
-        UsageError: a suite's data is not on this machine.
-    """
+    def folder(part: str) -> Path:
+        return options.tasks / part if options.tasks else require(part)
+
     for name in names:
         if name == "repoeval":
-            yield _repoeval(options.tasks / name if options.tasks else require(name), options.limit)
+            yield _repoeval(folder(name), options.limit)
         elif name == RECORDED:
-            folder = options.tasks / "replay" if options.tasks else require("replay")
-            typed = [case for one in histories.NAMES for case in recorded_cases(folder, one)]
+            typed = [case for one in histories.NAMES for case in recorded_cases(folder("replay"), one)]
             yield _suite(name, spread(typed, options.limit))
         elif name in LINES:
-            folder = options.tasks or require("")
-            yield _lines(name, list(load_repositories(folder, options.split)), options.limit)
+            yield _lines(name, list(load_repositories(folder(""), options.split)), options.limit)
         else:
-            infill = "humaneval_infilling"
-            cases = load_lines(options.tasks / infill if options.tasks else require(infill), cast("Cut", name))
+            cases = load_lines(folder("humaneval_infilling"), cast("Cut", name))
             kept = spread(cases, options.limit or None)
             questions = tuple(InfillQuestion(case.id, case.before, case.after) for case in kept)
             yield Suite(name, questions, {case.id: case.expected for case in kept}, body=False)
 
 
 def _lines(name: str, around: Sequence[Repository], limit: int | None) -> Suite:
-    """Single lines, as many of each repository as may be."""
     each = -(-limit // len(around)) if limit is not None else None
     cases = [case for one in around for case in spread(line_cases(one, api=name == "api"), each)]
     return _suite(name, spread(cases, limit))
@@ -295,7 +282,6 @@ def _suite(name: str, cases: Sequence[LineCase]) -> Suite:
 
 
 def _repoeval(folder: Path, limit: int | None) -> Suite:
-    """The bodies of functions; the target's body is in no other file's text and cut out of its own."""
     tasks = load_functions(folder)
     questions, expected = [], {}
     around = {name: RepositoryFiles(name, files) for name, files in tasks.files.items()}
@@ -317,7 +303,6 @@ class ModelQuestion:
 
 
 def _asks(suite: Suite, way: PromptVariant, tokenizer: Tokenizer) -> tuple[str, list[ModelQuestion]]:
-    """A suite's questions, asked one way, with a title."""
     limit, tokens = ("body", BODY_TOKENS) if suite.body else ("line", LINE_TOKENS)
     cut = function_end if suite.body else line_end
     asks = []
@@ -383,11 +368,8 @@ class AskedModel:
         with shown(f"{title} {self.kind}", len(asks)) as tell:
             for done, ask in enumerate(asks, 1):
                 name = key(f"{self.model.files.digest} {self.kind}", ask.prompt, ask.limit)
-                known = self._answers.get(name)
-                if known is None:
-                    known = self._decode(ask, max(CONTEXT, longest + 1))
-                    self._answers.put(name, text=known)
-                said[ask.id] = known
+                decoded = partial(self._decode, ask, max(CONTEXT, longest + 1))
+                said[ask.id] = self._answers.get(name, decoded)
                 tell(done)
         return said
 
@@ -400,11 +382,9 @@ class AskedModel:
         if self._engine is None or context > self._context:
             self.close()
             self._context = context
-            self._engine = (
-                TransformersReference(self.model.files.folder)
-                if self.kind == KIND
-                else self.model.engine(self.kind, context)
-            )
+            theirs = self.kind == KIND
+            folder = self.model.files.folder
+            self._engine = TransformersReference(folder) if theirs else self.model.engine(self.kind, context)
         if isinstance(self._engine, TransformersReference):
             return self._engine.decode(ask.request)
         # Drafts change the speed only: they shorten the long answers.
@@ -431,7 +411,6 @@ def evaluate(suite: Suite, given: Mapping[str, Mapping[str, str]]) -> dict[str, 
 
 
 def scores_of(suite: Suite, texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
-    """Measure → task → score of one column's answers."""
     questions = {question.id: question for question in suite.questions}
     exact, shown, similar = {}, {}, {}
     for task, text in texts.items():

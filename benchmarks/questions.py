@@ -70,7 +70,6 @@ ARMS = (
 
 
 def arm(name: str) -> PromptVariant:
-    """The arm of this name; raises UsageError for none."""
     if name not in VARIANTS:
         raise UsageError(f"there is no arm '{name}'", f"Take one of: {ARMS}")
     return VARIANTS[name]
@@ -127,10 +126,7 @@ def prompt_of(
     )
     context: Context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
     options = replace(
-        usual,
-        limit=usual.limit + way.context_tokens,
-        anchored=way.anchored,
-        context_tokens=way.context_tokens,
+        usual, limit=usual.limit + way.context_tokens, anchored=way.anchored, context_tokens=way.context_tokens
     )
     builder = PromptBuilder(tokenizer, options, product if way.product else context)
     return builder.build(now, len(question.before))
@@ -296,7 +292,6 @@ def _language(path: str) -> str:
 
 
 def _defining(code: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
-    """Name → the files that define it."""
     files: dict[str, set[str]] = defaultdict(set)
     for path, text in code.items():
         for match in _DEFINED[_language(path)].finditer(text):
@@ -343,7 +338,6 @@ def _lines(
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Every line with the one above it that is not blank."""
     above = ""
     for line in text.split("\n"):
         said = line.strip()
@@ -355,7 +349,6 @@ _UNUSED = ("Unused", "Redefined")
 
 
 def require_checker() -> None:
-    """Check that pyflakes is installed; raises InstallationError where it is not."""
     require_packages("the arm 'diagnostics'", "pyflakes")
 
 

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import psutil
 import torch
 
@@ -48,35 +47,26 @@ PRECISIONS: Final = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8":
 """Engines of graphs → the precision of their weights."""
 
 
-def _qwen(width: int, inner: int, layers: int, heads: int, kv_heads: int, vocabulary: int) -> dict[str, Any]:
+_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+
+
+def _qwen(*sizes: int, vocabulary: int = 151936) -> dict[str, Any]:
     rest = {"model_type": "qwen2", "max_position_embeddings": 32768, "rope_theta": 1e6}
-    return _config(width, inner, layers, heads, kv_heads, vocabulary, tied=vocabulary == 151936) | rest
+    words = {"vocab_size": vocabulary, "tie_word_embeddings": vocabulary == 151936}
+    return dict(zip(_SIZES, sizes, strict=True)) | words | rest
 
 
 def _llama(width: int, inner: int, layers: int, heads: int, vocabulary: int, theta: float) -> dict[str, Any]:
     rest = {"model_type": "llama", "max_position_embeddings": 16384, "rope_theta": theta, "rms_norm_eps": 1e-6}
-    return _config(width, inner, layers, heads, heads, vocabulary, tied=False) | rest
-
-
-def _config(
-    width: int, inner: int, layers: int, heads: int, kv_heads: int, vocabulary: int, *, tied: bool
-) -> dict[str, Any]:
-    return {
-        "hidden_size": width,
-        "intermediate_size": inner,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads,
-        "vocab_size": vocabulary,
-        "tie_word_embeddings": tied,
-    }
+    words = {"vocab_size": vocabulary, "tie_word_embeddings": False}
+    return dict(zip(_SIZES, (width, inner, layers, heads, heads), strict=True)) | words | rest
 
 
 MODELS: Mapping[str, Mapping[str, Any]] = {
-    "Qwen2.5-Coder 0.5B": _qwen(896, 4864, 24, 14, 2, 151936),
-    "Qwen2.5-Coder 7B": _qwen(3584, 18944, 28, 28, 4, 152064),
-    "Qwen2.5-Coder 1.5B": _qwen(1536, 8960, 28, 12, 2, 151936),
-    "Qwen2.5-Coder 3B": _qwen(2048, 11008, 36, 16, 2, 151936),
+    "Qwen2.5-Coder 0.5B": _qwen(896, 4864, 24, 14, 2),
+    "Qwen2.5-Coder 7B": _qwen(3584, 18944, 28, 28, 4, vocabulary=152064),
+    "Qwen2.5-Coder 1.5B": _qwen(1536, 8960, 28, 12, 2),
+    "Qwen2.5-Coder 3B": _qwen(2048, 11008, 36, 16, 2),
     "DeepSeek-Coder 1.3B": _llama(2048, 5504, 24, 16, 32256, 1e5),
     "DeepSeek-Coder 6.7B": _llama(4096, 11008, 32, 32, 32256, 1e5),
     "CodeLlama 7B": _llama(4096, 11008, 32, 32, 32016, 1e6),
@@ -84,7 +74,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
 }
 """Published shapes."""
 TINY: Mapping[str, Mapping[str, Any]] = {
-    "tiny Qwen2": _qwen(64, 96, 2, 4, 2, 211) | {"tie_word_embeddings": True},
+    "tiny Qwen2": _qwen(64, 96, 2, 4, 2, vocabulary=211) | {"tie_word_embeddings": True},
     "tiny Llama": _llama(64, 96, 2, 4, 211, 1e5),
 }
 """For tests."""
@@ -149,11 +139,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def measure(model: NamedShape, engine: str, kernels: str, rounds: int) -> ShapeCost:
-    """Make a model of this shape, run steps of it, and read as many bytes.
-
-    Raises:
-        UsageError: no such engine can be made of random weights.
-    """
+    """Make a model of this shape, run steps of it, and read as many bytes; UsageError for any other engine."""
     if engine in PRECISIONS:
         return _on_graphs(model, engine, kernels, rounds)
     if engine not in ("cpu-int8", "cpu-int4"):
@@ -209,7 +195,7 @@ def _by_our_kernels(shape: Shape, kind: DotKind, rounds: int) -> ShapeCost:
     read = sum(array.nbytes for name, array in arrays.items() if name != "embedding")
     backend = Int8Backend(shape, arrays, kind, capacity=_CAPACITY, threads=1, kernels=kernels_folder())
     backend.warm_up(lambda _share, _what: None)
-    steps = {width: _step(backend, width) for width in WIDTHS}
+    steps = {width: partial(backend.forward, Rows.chain(list(range(width)), _CACHED)) for width in WIDTHS}
     for step in steps.values():
         step()
     resident = psutil.Process().memory_info().rss
@@ -232,7 +218,8 @@ def random_arrays(shape: Shape, kind: DotKind, seed: int = 0) -> dict[str, Array
         if name.endswith(".weights"):
             flat = array.reshape(-1).view(np.uint8)
             for at in range(0, len(flat), _CHUNK):
-                _fill(flat[at : at + _CHUNK], chance)
+                part = flat[at : at + _CHUNK]
+                part[:] = chance.integers(0, 256, len(part), np.uint8)
             if kind_of(kind, name.removesuffix(".weights")).bits == 4:  # factors are −15…15
                 array.reshape(-1, kind.line_bytes)[:, : kind.vectors * LANES] = 5
         elif name.endswith(".scales"):
@@ -240,15 +227,6 @@ def random_arrays(shape: Shape, kind: DotKind, seed: int = 0) -> dict[str, Array
         elif name.startswith("norm"):
             array.fill(1)
     return arrays
-
-
-def _fill(part: npt.NDArray[np.uint8], chance: np.random.Generator) -> None:
-    part[:] = chance.integers(0, 256, len(part), np.uint8)
-
-
-def _step(backend: Int8Backend, width: int) -> Callable[[], object]:
-    rows = Rows.chain(list(range(width)), _CACHED)
-    return lambda: backend.forward(rows)
 
 
 def _cpu_s(act: Callable[[], object]) -> float:
@@ -265,7 +243,6 @@ class RandomSource:
         self._generator = torch.Generator(device)
 
     def __contains__(self, name: str) -> bool:
-        """Qwen2 has biases of queries, keys and values; a head of its own there is where it is not tied."""
         if name == "lm_head.weight":
             return not self._model.config["tie_word_embeddings"]
         if name.endswith(".bias"):
@@ -273,7 +250,6 @@ class RandomSource:
         return True
 
     def raw(self, name: str, *shape: int) -> torch.Tensor:
-        """Norms near one, the rest normal; spread so that activations keep their size from layer to layer."""
         values = torch.empty(shape, dtype=self._dtype, device=self._device)
         if "norm" in name:
             return values.fill_(1.0)
@@ -283,7 +259,6 @@ class RandomSource:
 
 @contextmanager
 def random_weights(model: NamedShape, device: torch.device, dtype: torch.dtype) -> Iterator[TensorSource]:
-    """A source as `Recipe.open_source` wants it."""
     yield RandomSource(model, device, dtype)
 
 

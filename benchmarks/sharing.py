@@ -17,14 +17,14 @@ import psutil
 from benchmarks.datasets import histories, require
 from benchmarks.harness import Reported, write
 from benchmarks.product import SERVER
-from benchmarks.typist import choose_runs
+from benchmarks.typist import chosen
 from benchmarks.typist.reckoned import MACHINES, TypingEnvironment, TypingTotals, TypingWorkload
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.errors import FastcoderError, UsageError
+from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import ALONE
 
@@ -79,11 +79,7 @@ def _starts(options: Options) -> int:
 def _people(options: Options) -> int:
     folder = require("replay")
     names = options.people.split(",")
-    subsets = {}
-    for name in names:
-        subsets[name] = choose_runs(tuple(histories.steps(folder, name)), options.limit, options.seed)
-        if not subsets[name].typed:
-            raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
+    subsets = {name: chosen(folder, name, options.limit, options.seed) for name in names}
     settings = replace(Settings(), model=options.model)
     model = load_model(settings, lambda _share, _what: None)
     room = TypingEnvironment(model, MACHINES[options.costs], policy_of(settings), options.speed, options.seed)
@@ -114,7 +110,6 @@ def _people(options: Options) -> int:
 
 
 def _figures(account: TypingTotals) -> list[str]:
-    """The cells of a row: shares in percent, prompt tokens from key to key (median, mean)."""
     computed = account.computed or [0]
     return [
         f"{100 * account.accepted:.1f}",
@@ -127,13 +122,7 @@ def _figures(account: TypingTotals) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StartFigures:
-    """CPU seconds of one server's start.
-
-    Attributes:
-        initialized_cpu_s: of the server, until it had answered `initialize`.
-        shown_cpu_s: of the server, until the first ghost text was there.
-        host_cpu_s: of the shared process, for that.
-    """
+    """CPU seconds of one server's start: until `initialize`, until ghost text, and of the shared process for that."""
 
     initialized_cpu_s: float
     shown_cpu_s: float
@@ -150,11 +139,7 @@ class StartTotals:
 
 
 async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> StartTotals:
-    """Start so many servers, each in a workspace of its own, below `folder`.
-
-    Raises:
-        FastcoderError: no ghost text came, or the servers share no process.
-    """
+    """Start so many servers, each in a workspace of its own, below `folder`; FastcoderError where they cannot work."""
     clients = [
         LanguageClient(lambda _: None, lambda _: None, lambda _: None, name="fastcoder-lsp bench") for _ in range(count)
     ]
@@ -180,11 +165,6 @@ async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> St
 
 
 async def _shown(client: LanguageClient, uri: str) -> None:
-    """Wait for the first ghost text.
-
-    Raises:
-        FastcoderError: none came.
-    """
     client.open(uri, "python", 1, TEXT)
     for _ in range(_TRIES):
         if await client.suggest(uri, TEXT, len(TEXT), invoked=False) is not None:

@@ -11,15 +11,14 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.datasets import histories
-from benchmarks.datasets.histories import TypedRun
-from benchmarks.harness import Reported, write
+from benchmarks.harness import Reported, share, write
 from benchmarks.team_load import GIVEN_UP, Interface, OwnServer, RequestRecord, TargetServer, arriving, closed, type_all
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.errors import UsageError
 
 EXAMPLE = "team --typists 50 --speed 1 --part disturbed --json team.json"
-WINDOW_S = 5.0
+_BEFORE_S = 10.0
 _FELT = 1.5
 """A disturbance is over once the 95th percentile of a window is below so many times that before it."""
 _OPEN = 8
@@ -104,7 +103,6 @@ async def _overload(options: Options, server: TargetServer, _: OwnServer | None)
 
 
 async def _overhead(options: Options, server: TargetServer, own: OwnServer | None) -> dict[str, Any]:
-    """One client alone: what is between it and the replica, in time and in work of processors."""
     await closed(server, 1, 3.0)
     before = own.cpu_s() if own else {}
     asked = await closed(server, 1, options.seconds)
@@ -121,13 +119,8 @@ _PARTS = {"typing": _typing, "disturbed": _disturbed, "overload": _overload, "ov
 
 
 async def _typed(options: Options, server: TargetServer) -> list[RequestRecord]:
-    runs = _runs(options)
+    runs = [run for run in histories.typed_runs(*histories.named(options.replay)) if run.text.strip()]
     return await type_all(server, runs, options.typists, options.seconds, options.speed, patient=options.patient)
-
-
-def _runs(options: Options) -> Sequence[TypedRun]:
-    folder, name = histories.named(options.replay)
-    return tuple(run for run in histories.typed_runs(folder, name) if run.text.strip())
 
 
 def _server(options: Options, own: OwnServer | None) -> TargetServer:
@@ -139,19 +132,11 @@ def _server(options: Options, own: OwnServer | None) -> TargetServer:
 def _print(part: str, found: dict[str, Any]) -> None:
     rows: list[Sequence[object]] = []
     for name, value in found.items():
-        if name in ("windows", "log"):
-            continue
-        if isinstance(value, dict):
-            rows += [(f"{name} {inner}", _cell(each)) for inner, each in value.items()]
-        else:
-            rows.append((name, _cell(value)))
+        for inner, each in value.items() if isinstance(value, dict) else (("", value),):
+            if name != "log":
+                cell = "–" if each is None else f"{each:.3f}" if isinstance(each, float) else str(each)
+                rows.append((f"{name} {inner}".strip(), cell))
     print_table(part, ("", "found"), rows)
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def figures(asked: Sequence[RequestRecord], seconds: float, typists: int) -> dict[str, Any]:
@@ -168,9 +153,9 @@ def figures(asked: Sequence[RequestRecord], seconds: float, typists: int) -> dic
         "failures": dict(Counter(f"{one.code} {one.why}" for one in asked if one.why and one.code != 429)),
         "by_another's_text": sum(one.right is False for one in taken),
         "without_text": share(sum(not one.text for one in taken), len(taken)),
-        "ms": percentiles([one.ms for one in taken]),
-        "text_ms": percentiles([one.ms for one in taken if one.text]),
-        "added_ms": percentiles([one.ms - one.host_ms for one in taken if one.host_ms]),
+        "ms": _percentiles([one.ms for one in taken]),
+        "text_ms": _percentiles([one.ms for one in taken if one.text]),
+        "added_ms": _percentiles([one.ms - one.host_ms for one in taken if one.host_ms]),
         "same_replica": share(found, again),
         "prompt_reused": share(sum(one.reused for one in taken), prompt),
         "fairness": fairness(taken),
@@ -179,12 +164,10 @@ def figures(asked: Sequence[RequestRecord], seconds: float, typists: int) -> dic
             "prompt_tokens": sum(one.prefilled for one in taken) / minutes,
             "tokens": sum(one.tokens for one in taken) / minutes,
         },
-        "windows": windows(taken),
     }
 
 
 def prefixes(taken: Sequence[RequestRecord]) -> tuple[int, int]:
-    """(requests for known documents that the same replica answered, all requests for known documents)."""
     last: dict[str, str] = {}
     found = again = 0
     for one in sorted(taken, key=lambda one: one.at_s):
@@ -204,20 +187,9 @@ def fairness(taken: Sequence[RequestRecord]) -> float | None:
     return float(medians.sum() ** 2 / (len(medians) * (medians**2).sum())) if len(medians) else None
 
 
-def windows(taken: Sequence[RequestRecord]) -> list[dict[str, float]]:
-    """Every few seconds: their begin, the count of answers, and the 95th percentile of the times."""
-    by: dict[int, list[float]] = {}
-    for one in taken:
-        by.setdefault(int(one.at_s // WINDOW_S), []).append(one.ms)
-    return [
-        {"at_s": at * WINDOW_S, "answered": len(ms), "p95_ms": float(np.percentile(ms, 95))}
-        for at, ms in sorted(by.items())
-    ]
-
-
 def felt_s(taken: Sequence[RequestRecord], at_s: float, until_s: float) -> float:
     """For how many seconds after `at_s` times were longer than before it, by windows of one second each."""
-    before = [one.ms for one in taken if at_s - 2 * WINDOW_S <= one.at_s < at_s]
+    before = [one.ms for one in taken if at_s - _BEFORE_S <= one.at_s < at_s]
     if not before:
         return 0.0
     most, felt = _FELT * float(np.percentile(before, 95)), 0.0
@@ -229,13 +201,8 @@ def felt_s(taken: Sequence[RequestRecord], at_s: float, until_s: float) -> float
     return felt
 
 
-def percentiles(ms: Sequence[float]) -> Mapping[str, float | None]:
+def _percentiles(ms: Sequence[float]) -> Mapping[str, float | None]:
     names = ("p50", "p95", "p99")
     if not ms:
         return dict.fromkeys(names)
     return dict(zip(names, map(float, np.percentile(ms, (50, 95, 99))), strict=True))
-
-
-def share(part: float, whole: float) -> float | None:
-    """A part of a whole; None of nothing."""
-    return part / whole if whole else None

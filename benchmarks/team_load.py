@@ -1,9 +1,8 @@
 """Requests to a team's server: people who type recorded histories, generated loads, a server of our own.
 
-Each person is at a place of their own, and asks at every key; how a person types is `typist/hands`. The interfaces are
-llama.cpp's `/infill`, which llama-server has too, and OpenAI's `/v1/completions` with the marks of Qwen's family in the
-prompt, which vLLM has. As an editor, a client has one request open at a time, and closes its connection when it cancels
-one.
+Each person is at a place of their own, and asks at every key. The interfaces are llama.cpp's `/infill` and OpenAI's
+`/v1/completions` with the marks of Qwen's family in the prompt, which vLLM has. As an editor, a client has one request
+open at a time, and closes its connection when it cancels one.
 """
 
 import asyncio
@@ -43,12 +42,7 @@ _BEGIN_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class TargetServer:
-    """A server to ask.
-
-    Attributes:
-        keys: of the people, one after the other; none where it asks for none.
-        scripted: whether its model says checksums.
-    """
+    """A server to ask, by the people's `keys` if it wants any; `scripted`: its model says checksums."""
 
     url: str
     keys: tuple[str, ...] = ()
@@ -56,11 +50,7 @@ class TargetServer:
     scripted: bool = False
 
     def client(self, typist: int) -> httpx2.AsyncClient:
-        """A person's connection: to their own workspace, by their own key where there are so many.
-
-        Raises:
-            NetworkError: the server's URL is no address.
-        """
+        """A person's connection to their own workspace; raises NetworkError where the server's URL is no address."""
         if not httpx2.URL(self.url).host or httpx2.URL(self.url).scheme != "http":
             raise NetworkError(f"{self.url} is no address", "Write: http://127.0.0.1:8020")
         named = {"X-Fastcoder-Workspace": f"workspace-{typist}"}
@@ -86,9 +76,8 @@ class RequestRecord:
         code: HTTP's status; 0: the connection broke; -1: a newer key came first.
         host_ms: of them, in the replica, where it says so.
         right: whether it was this request's own, where that can be told.
-        prefilled: prompt tokens that were computed.
-        reused: prompt tokens that were in a KV cache.
-        why: what the server says where it did not answer, or what it said where that is not its own.
+        prefilled, reused: prompt tokens that were computed, and those that were in a KV cache.
+        why: the server's error, or its text where that is another request's.
     """
 
     typist: int
@@ -109,7 +98,6 @@ class RequestRecord:
 async def ask(
     server: TargetServer, client: httpx2.AsyncClient, place: DocumentCursor, typist: int, at_s: float
 ) -> RequestRecord:
-    """Ask at a place; where the model says checksums, each answer is compared with its own."""
     headers = {"X-Fastcoder-Document": place.document}
     path, body = _request(server.interface, place)
     begun = time.perf_counter()
@@ -155,12 +143,10 @@ def _request(interface: Interface, place: DocumentCursor) -> tuple[str, dict[str
 
 
 def checksum(before: str, letters: int) -> str:
-    """The answer of the scripted model of the team's server."""
     return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 
 def places(run: TypedRun, name: str) -> Iterator[tuple[DocumentCursor, str]]:
-    """Where the cursor is after each key of a run, and the key."""
     begun = max(0, run.offset - _LONGEST // 2)
     before = run.document[begun : run.offset] + opening(run.text)
     after = run.document[run.offset : run.offset + _LONGEST // 2]
@@ -179,16 +165,9 @@ async def type_all(
     patient: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[RequestRecord]:
-    """All of them at once, for so long: what became of every request.
+    """All of them at once, each from another of the `runs` on, for so many seconds of the clock.
 
-    Args:
-        server: the server to ask.
-        runs: what is typed; each person begins at another one, and goes on with the next.
-        typists: how many.
-        seconds: how long.
-        speed: keys a second, without pauses.
-        patient: whether a key waits for the answer to the one before it, and gives no request up.
-        clock: seconds; says when it is over.
+    `patient`: whether a key waits for the answer to the one before it, and gives no request up.
     """
     begun = clock()
 
@@ -283,11 +262,7 @@ async def arriving(
 
 
 class OwnServer:
-    """It, while the block is entered.
-
-    Args:
-        rest: more of its configuration, as TOML.
-    """
+    """A team's server of `model`, while the block is entered; `rest`: more of its configuration, as TOML."""
 
     def __init__(self, model: str, replicas: int, rest: str = "") -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bench-team-")
@@ -336,7 +311,6 @@ class OwnServer:
         return False
 
     def kill_replica(self) -> int:
-        """`kill -9` one; its process."""
         victim = min(self.replica_processes())
         os.kill(victim, signal.SIGKILL)
         return victim
@@ -358,7 +332,6 @@ class OwnServer:
         return used
 
     def add_replica(self) -> None:
-        """One more from now on."""
         self.replicas += 1
         self.upgrade()
 
@@ -377,6 +350,6 @@ class OwnServer:
 
 def _names_replica(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        line = process.cmdline()
-        return bool(line) and "ServeReplica" in line[0] and "Model" in line[0]
+        line = (process.cmdline() or [""])[0]
+        return "ServeReplica" in line and "Model" in line
     return False

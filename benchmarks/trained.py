@@ -74,8 +74,6 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model with its engine, and what it was tuned for."""
-
     model: BenchModel
     engine: Engine
     trained: Trained
@@ -136,8 +134,7 @@ def requests_of(loaded: LoadedModel, options: Options) -> list[DecodeRequest]:
         prompts = [
             tuple(body_prompt(loaded.model.tokenizer, tasks.before(task))[-PROMPT_TOKENS:]) for task in tasks.tasks
         ]
-    chosen = spread(prompts, options.limit)
-    return [decode_request(loaded.model.tokenizer, prompt, options.tokens) for prompt in chosen]
+    return [decode_request(loaded.model.tokenizer, prompt, options.tokens) for prompt in spread(prompts, options.limit)]
 
 
 def counts(loaded: LoadedModel, requests: Sequence[DecodeRequest], options: Options) -> dict[str, Any]:
@@ -161,7 +158,6 @@ def counts(loaded: LoadedModel, requests: Sequence[DecodeRequest], options: Opti
 
 
 def speed(loaded: LoadedModel, requests: Sequence[DecodeRequest], drafters: Sequence[str]) -> dict[str, Any]:
-    """Each drafter against plain decoding, in interleaved pairs."""
     names = [name for name in drafters if name != "sdsat" or loaded.trained.adaptive]
     parts = DrafterParts(piece=loaded.model.tokenizer.piece, trained=loaded.trained)
     pairs: dict[str, list[Pair]] = {name: [] for name in names}
@@ -175,17 +171,11 @@ def speed(loaded: LoadedModel, requests: Sequence[DecodeRequest], drafters: Sequ
 
 
 def exact(loaded: LoadedModel, limit: int) -> dict[str, float]:
-    """Task → 1 where the missing line of a program was said exactly, of single-line infilling."""
-    cases = load_lines(require("humaneval_infilling"), "start")
-    found = {}
-    for case in spread(cases, limit):
-        text = _answer(loaded, case.before, case.after)
-        found[case.id] = float(text.rstrip() == case.expected)
-    return found
+    cases = spread(load_lines(require("humaneval_infilling"), "start"), limit)
+    return {case.id: float(_answer(loaded, case.before, case.after).rstrip() == case.expected) for case in cases}
 
 
 def functional(loaded: LoadedModel, limit: int) -> dict[str, float]:
-    """Task → 1 where the program with the model's line passes its tests."""
     found = {}
     for row in spread(infilling_rows(require("humaneval_infilling")), limit):
         line = _answer(loaded, row["prompt"], "\n" + row["suffix"])
@@ -195,7 +185,6 @@ def functional(loaded: LoadedModel, limit: int) -> dict[str, float]:
 
 
 def _answer(loaded: LoadedModel, before: str, after: str) -> str:
-    """The line that the model puts between `before` and `after`, asked as the product asks."""
     prompt = prompt_of(PromptVariant("anchored"), loaded.model.tokenizer, InfillQuestion("", before, after))
     request = decode_request(loaded.model.tokenizer, prompt.tokens, LINE_TOKENS, cut=line_end, healing=prompt.healing)
     return decode(loaded.engine, NoDrafter(), request, lambda: False).text
@@ -216,8 +205,6 @@ class StateListener(ObservedDrafter):
 
 
 class AcceptListener(ObservedDrafter):
-    """Counts how many guesses of each chain that was verified were accepted."""
-
     def __init__(self, adaptive: Sequence[int], k: int) -> None:
         super().__init__(SdsatDrafter(adaptive, SdsatParameters(k=k, branch=1, least=0.0, two_step=True)))
         self.accepted: list[int] = []
@@ -255,10 +242,7 @@ def count_jacobi(engine: Engine, requests: Sequence[DecodeRequest], block: int) 
 def count_accepted(
     engine: Engine, requests: Sequence[DecodeRequest], adaptive: Sequence[int], k: int
 ) -> dict[str, Any]:
-    """SDSAT in the paper's two steps with k guesses: guesses accepted in a verification, tokens over all passes.
-
-    `histogram[a]`: verifications that accepted a guesses.
-    """
+    """SDSAT in the paper's two steps with k guesses: guesses accepted in a verification, tokens over all passes."""
     tokens, steps, accepted = 0, 0, list[int]()
     for request in requests:
         listener = AcceptListener(adaptive, k)
@@ -283,7 +267,6 @@ def distinct_share(outputs: Sequence[Sequence[int]]) -> float:
 
 
 def _wide(request: DecodeRequest, nodes: int) -> DecodeRequest:
-    """The request with room for pending tokens and `nodes` more."""
     return replace(request, nodes=nodes + 12, sampler=Sampler())
 
 

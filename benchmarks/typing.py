@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import KeptRows, Reported, error_of_sum, write
+from benchmarks.harness import KeptRows, Reported, pooled_gain, write
 from benchmarks.questions import require_checker
 from benchmarks.typist import Subset, history_parts
 from benchmarks.typist.ceiling import Tree
@@ -61,15 +61,9 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class TypingResult:
-    """The totals of typing a part.
+    """The totals of typing a part, as `TypingTotals` and the engines have them; what --answers keeps of it.
 
-    Attributes:
-        keys: of the part, with no accept.
-        saved: those of them that an accept brought in.
-        asked, shown: requests, and those that were answered by text before the next key.
-        computed: prompt tokens, exchanges of snippets and work ahead included.
-        steps, emitted: forward passes after the prompts, and the tokens that came of them.
-        waits_ms: from a key to the text that was shown for it, of each, to a tenth of a millisecond.
+    `computed`: prompt tokens, exchanges of snippets and work ahead included. `waits_ms`: to a tenth.
     """
 
     keys: int
@@ -90,7 +84,6 @@ def type_part(
     on_key: Callable[[int], object] = lambda _: None,
     arm: str = "on",
 ) -> TypingResult:
-    """Type `part` into `files`, the tree before it, as it lies on the disk; `on_key` hears how many keys are behind."""
     with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
         tree = Tree(Path(folder).resolve(), files)
 
@@ -198,18 +191,15 @@ Comparison = Mapping[str, float]
 
 
 def compared(left: Sequence[TypingResult], right: Sequence[TypingResult]) -> Comparison:
-    """The comparison of at least one part, typed in both ways.
+    """The comparison of at least one part, typed in both ways, in percent and points, with the error by part.
 
-    `left`, `right`: accepted share, percent; `gained`: the difference in points, with `error`, its standard error by
-    part, 0 for a single one, which tells nothing of others. Of each side: prompt tokens a key, tokens a forward pass
-    after the prompt (`mat`), the median and the mean wait for a text that was shown, and requests answered by text,
-    percent. Half of all texts are there at once and others take a step or a prompt, so that the median may stand at
-    the edge between them, and move far for little.
+    Half of all texts are there at once and others take a step or a prompt, so that the median wait may stand at the
+    edge between them, and move far for little.
     """
     keys = sum(one.keys for one in left)
-    gained = sum(b.saved - a.saved for a, b in zip(left, right, strict=True)) / keys
-    rests = [b.saved - a.saved - gained * a.keys for a, b in zip(left, right, strict=True)]
-    found: dict[str, float] = {"parts": len(rests), "keys": keys}
+    sizes = [one.keys for one in left]
+    gained, error = pooled_gain([one.saved for one in left], [one.saved for one in right], sizes)
+    found: dict[str, float] = {"parts": len(left), "keys": keys, "gained": 100 * gained, "error": 100 * error}
     for name, side in (("left", left), ("right", right)):
         waits = [wait_ms for one in side for wait_ms in one.waits_ms] or [0.0]
         found |= {
@@ -220,16 +210,14 @@ def compared(left: Sequence[TypingResult], right: Sequence[TypingResult]) -> Com
             f"mean_{name}_ms": fmean(waits),
             f"shown_{name}": 100 * sum(one.shown for one in side) / max(1, sum(one.asked for one in side)),
         }
-    return found | {"gained": 100 * gained, "error": 100 * error_of_sum(rests) / keys}
+    return found
 
 
 def part_key(name: Name, same: Mapping[str, Any]) -> str:
-    """Names a part that was typed in an arm, by options that decide what it comes to."""
     return json.dumps([*name, dict(same)])
 
 
 def known_part(kept: KeptRows, key: str, keys: int) -> TypingResult | None:
-    """The kept totals of a part of so many keys; None if it has to be typed."""
     row = kept.rows.get(key, {})
     # Another bound on the keys cuts the last parts elsewhere: they are other parts of the same number.
     if row.get("keys") != keys or row.keys() != {"key", *(field.name for field in fields(TypingResult))}:

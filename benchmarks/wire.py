@@ -86,11 +86,6 @@ def run(options: Options) -> int:
 
 
 def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDArray[np.float64]:
-    """[requests, 2]: milliseconds until the host had each question, and until its answer was told.
-
-    Raises:
-        ResourceError: no answer came.
-    """
     asker = AskingFront()
     address = named_address(folder, KEY)
     _wait_for(address)
@@ -150,8 +145,6 @@ class InstantHost(ModelHost):
 
 
 class Instant(LazyModelServer):
-    """The model server of a process with such hosts."""
-
     @override
     def open(self, *front: Any) -> ModelHost:
         return InstantHost(*front)
@@ -166,8 +159,6 @@ class Instant(LazyModelServer):
 
 
 class AskingFront:
-    """A front that asks and waits for the answer."""
-
     def __init__(self) -> None:
         self._came = threading.Event()
         self._answer = (0, 0.0, 0.0)

@@ -53,8 +53,6 @@ PROMPT_TOKENS = 1400
 
 @dataclass(frozen=True, slots=True)
 class FunctionTask:
-    """One function body to write: characters start…end of `path` in `repo`."""
-
     id: str
     repo: str
     path: str
@@ -73,7 +71,6 @@ class TaskSet:
         return self.files[task.repo][task.path][: task.start]
 
     def without_body(self, task: FunctionTask) -> str:
-        """The task's file as an index may hold it: the body taken out."""
         text = self.files[task.repo][task.path]
         return f"{text[: task.start]}\n{text[task.end :]}"
 
@@ -208,7 +205,6 @@ def load_lines(folder: Path, cut: Cut) -> tuple[LineToInfill, ...]:
 
 
 def _place(line: str, cut: Cut, draw: random.Random) -> int | None:
-    """Where in `line` the cursor stands; None where it has no such place."""
     if cut == "start":
         return 0
     inside = range(len(line) - len(line.lstrip()) + 1, len(line.rstrip()))

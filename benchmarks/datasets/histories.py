@@ -78,7 +78,6 @@ def typed_runs(folder: Path, name: str) -> Iterator[TypedRun]:
 
 
 def typed(files: Mapping[str, str], step: RecordedEdit) -> TypedRun:
-    """The run that `step` types into the tree `files`."""
     text = files[step.path]
     rest = text[: step.offset] + text[step.offset + step.delete :]
     return TypedRun(step.path, language_of(Path(step.path)), rest, step.offset, step.text)

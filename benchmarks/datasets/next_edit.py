@@ -28,7 +28,6 @@ class RecordedAnswer:
 
     @property
     def complete(self) -> bool:
-        """Whether the answer ended before the token limit."""
         return self.finish != "length"
 
 

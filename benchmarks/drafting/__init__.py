@@ -88,7 +88,6 @@ class Pair:
 
 
 def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
-    """Decode to the end; the clock runs from the end of the prefill."""
     timed = Stopwatch(drafter)
     decoding, begun = Decoding(engine, timed, request, Spans()), time.perf_counter()
     done = decoding.prefill(lambda: False)

@@ -56,8 +56,6 @@ class TaskOptions(Reported):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftOptions(TaskOptions):
-    """And how drafters are run over them."""
-
     setting: Literal["product", "paper"] = option("end of the output", "product")
     nodes: int | None = option("rows of one verification", 64, metavar="N")
     cache: Literal["cold", "warm"] = option("caches at a task's start", "cold")
@@ -80,7 +78,6 @@ class TaskStores:
         return self._pinned[1]
 
     def frozen(self, shape: TableShape) -> FrozenTable:
-        """Cacheback's frozen table of D_c."""
         if shape not in self._frozen:
             self._frozen[shape] = build(self._corpus.tokens_N, shape)
         return self._frozen[shape]
@@ -89,7 +86,6 @@ class TaskStores:
         return self._corpus.size
 
     def _repository(self, task: FunctionTask) -> Searcher:
-        """The repository's files, the target's replaced by what it is without the body."""
         part = self._repositories.get(task.repo)
         if part is None:
             part = self._repositories[task.repo] = self._build(self._tasks.files[task.repo])
@@ -150,7 +146,6 @@ class TaskParts:
         return self.model.tokenizer
 
     def in_file_order(self) -> list[FunctionTask]:
-        """The chosen tasks, those of one file one after the other, from its top down."""
         return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
 
     def drafter_parts(self, pin: Pin, costs: StepCosts | None = None) -> DrafterParts:
@@ -177,15 +172,8 @@ class TaskParts:
             require_smaller(name, len(self.smaller))
 
     def request(
-        self,
-        task: FunctionTask,
-        max_tokens: int,
-        *,
-        to_body_end: bool,
-        document: str = "",
-        nodes: int = NODES,
+        self, task: FunctionTask, max_tokens: int, *, to_body_end: bool, document: str = "", nodes: int = NODES
     ) -> DecodeRequest:
-        """A decode of the body of `task`; `to_body_end`: its output ends where the body does."""
         return decode_request(
             self.tokenizer,
             body_prompt(self.tokenizer, self.tasks.before(task)),

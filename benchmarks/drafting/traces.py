@@ -1,12 +1,9 @@
 """The model's greedy answer to each task: recorded once by the real engine, kept, and resumed where it ended.
 
-A recording belongs to a model, an engine and a prompt: with another of these it is another one. A replay accepts a
-draft's path as far as it says what was recorded, through the same tree building as the decoding loop.
-
-Drafters that learn from the model's rows (recycling, auto) cannot be replayed from text alone. For these every step of
-a recording by a `RowRecorder` verified 64 rows, of likely and unlikely tokens, and kept what the model would have said
-after each: a replay knows the rows of all accepted tokens, and those of the rejected ones that the recording tried as
-well.
+A recording belongs to a model, an engine and a prompt. A replay accepts a draft's path as far as it says what was
+recorded, through the same tree building as the decoding loop. Drafters that learn from the model's rows (recycling,
+auto) need more than text: every step of a `RowRecorder` verified 64 rows, of likely and unlikely tokens, and kept what
+the model would have said after each.
 """
 
 import hashlib
@@ -15,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -51,34 +48,16 @@ class Trace:
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
 
-
-class ReplayedText(Protocol):
-    """A prompt and what was said after it."""
-
     @property
-    def prompt(self) -> tuple[int, ...]:
-        """Its tokens."""
-
-    @property
-    def tokens(self) -> tuple[int, ...]:
-        """The tokens of what was said."""
+    def text(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.prompt, self.tokens
 
 
 class Recorder:
-    """Recordings of one model.
-
-    Args:
-        engine: makes an engine when one is first needed.
-        identity: names model and engine.
-    """
+    """Recordings of one model, named by `identity`; `engine` makes one when it is first needed."""
 
     def __init__(
-        self,
-        tasks: TaskSet,
-        tokenizer: Tokenizer,
-        engine: Callable[[], Engine],
-        identity: str,
-        cache: Path,
+        self, tasks: TaskSet, tokenizer: Tokenizer, engine: Callable[[], Engine], identity: str, cache: Path
     ) -> None:
         self._tasks, self._tokenizer, self._make_engine = tasks, tokenizer, engine
         self._engine: Engine | None = None
@@ -86,7 +65,6 @@ class Recorder:
         self._kept = KeptRows(cache / "bench" / f"traces-{name}.jsonl")
 
     def trace(self, task: FunctionTask, setting: Setting) -> Trace:
-        """The recording of a task; what is missing of it is recorded now."""
         prompt = body_prompt(self._tokenizer, self._tasks.before(task))
         key = task.id + " " + hashlib.sha256(json.dumps(prompt).encode()).hexdigest()[:12]
         row = self._kept.rows.get(key, {"tokens": (), "ended": False})
@@ -108,7 +86,6 @@ class Recorder:
         return said if ended or len(said) >= PRODUCT_TOKENS else None
 
     def _record(self, prompt: tuple[int, ...], said: tuple[int, ...], setting: Setting) -> tuple[tuple[int, ...], bool]:
-        """Let the model go on behind `said`: all tokens, and whether it ended. The drafter only makes it quicker."""
         if self._engine is None:
             self._engine = self._make_engine()
         before = b"".join(map(self._tokenizer.piece, said)).decode("utf-8", errors="ignore")
@@ -116,12 +93,8 @@ class Recorder:
         def cut(text: str) -> int | None:
             return function_end(before + text) if setting == "product" else None
 
-        result = decode(
-            self._engine,
-            SuffixDrafter(),
-            decode_request(self._tokenizer, (*prompt, *said), PAPER_TOKENS - len(said), cut=cut, nodes=8),
-            lambda: False,
-        )
+        request = decode_request(self._tokenizer, (*prompt, *said), PAPER_TOKENS - len(said), cut=cut, nodes=8)
+        result = decode(self._engine, SuffixDrafter(), request, lambda: False)
         # The token that ended the text is not told by the loop; which one it was makes no difference to a draft.
         ended = result.finish == "eos"
         end = (min(self._tokenizer.end_ids),) if ended else ()
@@ -129,7 +102,6 @@ class Recorder:
 
 
 def record(parts: TaskParts, setting: Setting) -> list[Trace]:
-    """The traces of the chosen tasks, in the order of their files; what is not recorded yet is recorded now."""
     recorder = Recorder(parts.tasks, parts.tokenizer, parts.engine, parts.identity, parts.model.cache)
     traces = [recorder.trace(task, setting) for task in parts.in_file_order()]
     return [trace for trace in traces if trace.tokens]
@@ -160,23 +132,22 @@ class ReplayPass:
 
 
 def replay(
-    drafter: Drafter, trace: ReplayedText, nodes: int, document: str, vocabulary: int, rewrite: Rewrite | None = None
+    drafter: Drafter,
+    text: tuple[tuple[int, ...], tuple[int, ...]],
+    nodes: int,
+    document: str,
+    vocabulary: int,
+    rewrite: Rewrite | None = None,
 ) -> list[ReplayPass]:
-    """Let `drafter` draft along a recording.
+    """Let `drafter` draft along a recorded prompt and answer; it keeps what it learnt for `document` afterwards.
 
-    Args:
-        drafter: keeps what it learnt for `document` afterwards.
-        trace: the recording.
-        nodes: rows of one verification, the root included.
-        document: the URI that the drafter keeps its caches under.
-        vocabulary: ids from 0 up to this one exist.
-        rewrite: the old text that the output repeats, if it does.
+    `nodes`: rows of one verification, the root included; `rewrite`: the old text that the answer repeats.
     """
-    said, position, steps = trace.tokens, 0, []
-    tokens = list(trace.prompt)
-    drafter.begin(DraftContext(tokens, len(trace.prompt), document, rewrite=rewrite))
+    (prompt, said), position, steps = text, 0, []
+    tokens = list(prompt)
+    drafter.begin(DraftContext(tokens, len(prompt), document, rewrite=rewrite))
     while position < len(said):
-        context = DraftContext(tokens, len(trace.prompt), document, rewrite=rewrite)
+        context = DraftContext(tokens, len(prompt), document, rewrite=rewrite)
         started = time.perf_counter_ns()
         draft = drafter.propose(context, nodes - 1)
         proposed = time.perf_counter_ns()
@@ -227,7 +198,6 @@ class RowTrace:
         return found
 
     def verify(self, draft: Draft, position: int) -> tuple[DraftTree, Verified]:
-        """The outcome of a draft for the recorded model; rows that it never ran hold no ids (-1)."""
         positions = self.positions(draft, position)
         parents = (-1, *(parent + 1 for parent in draft.parents))
         last = self.tokens[position - 1] if position else self.prompt[-1]
@@ -273,7 +243,6 @@ class RowRecorder:
         self._engine: Engine | None = None
 
     def trace(self, task: FunctionTask) -> RowTrace | None:
-        """The recording of a task, made now if need be; None where the model says nothing."""
         path = self._folder / f"{task.id.replace('/', '_')}.npz"
         found = _read(task, path)
         if found is None:
@@ -334,11 +303,15 @@ def _save(
     path: Path, prompt: tuple[int, ...], said: Sequence[int], steps: Sequence[tuple[DraftTree, Verified]]
 ) -> None:
     """Write a recording: the steps' trees, from the last pending token on, one after the other."""
-    roots = [tree.pending - 1 for tree, _ in steps]
-    ids = [verified.top_ids_NK[root:] for root, (_, verified) in zip(roots, steps, strict=True)]  # type: ignore[index]
-    logits = [verified.top_logits_NK[root:] for root, (_, verified) in zip(roots, steps, strict=True)]  # type: ignore[index]
-    tokens = [token for root, (tree, _) in zip(roots, steps, strict=True) for token in tree.tokens[root:]]
-    parents = [parent - root for root, (tree, _) in zip(roots, steps, strict=True) for parent in tree.parents[root:]]
+    ids, logits, tokens, parents = [], [], list[int](), list[int]()
+    for tree, verified in steps:
+        root = tree.pending - 1
+        assert verified.top_ids_NK is not None
+        assert verified.top_logits_NK is not None
+        ids.append(verified.top_ids_NK[root:])
+        logits.append(verified.top_logits_NK[root:])
+        tokens += tree.tokens[root:]
+        parents += [parent - root for parent in tree.parents[root:]]
     partial = path.with_suffix(".partial.npz")
     np.savez_compressed(
         partial,
@@ -355,7 +328,6 @@ def _save(
 
 
 def _read(task: FunctionTask, path: Path) -> RowTrace | None:
-    """A recording; None where there is none, or a damaged one."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             parts = {name: stored[name] for name in stored.files if name != "finish"}

@@ -27,9 +27,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.datasets.histories import RecordedEdit, Step, TypedRun
+from benchmarks.datasets.histories import RecordedEdit, Step, TypedRun, steps
 from fastcoder_lsp.client.client import Ghost
+from fastcoder_lsp.errors import UsageError
 
 AFTER_S = 0.7
 """Seconds that a person looks at a finished run before going on to the next place."""
@@ -52,16 +54,12 @@ LONGEST_RUN = 120
 """Keys of a run in a part at most, so that a part is of several places."""
 
 _KEY = re.compile(r"\n[ \t]*|[^\n]")
-_BLANKS = re.compile(r"[ \t]*")
 _WORD = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """`steps` of a history up to the last run that is typed; `typed`: the places of those runs in them.
-
-    `runs`: how many runs the history has; `keys`: that are typed in all, with no accept.
-    """
+    """`steps` of a history up to the last run that is typed, at the places `typed`; `runs`: of the whole history."""
 
     steps: tuple[Step, ...]
     typed: frozenset[int]
@@ -69,7 +67,6 @@ class Subset:
     keys: int
 
     def typed_steps(self) -> dict[int, RecordedEdit]:
-        """The runs that are typed, by their places and in their order."""
         steps = enumerate(self.steps)
         return {place: step for place, step in steps if place in self.typed and isinstance(step, RecordedEdit)}
 
@@ -84,11 +81,18 @@ def choose_runs(steps: Sequence[Step], limit: int | None, seed: int) -> Subset:
     return _subset(steps, _fitting(candidates, lengths, PLAIN_KEYS, PLAIN_KEYS // LONGEST_SHARE), lengths)
 
 
+def chosen(folder: Path, name: str, limit: int | None, seed: int) -> Subset:
+    """`choose_runs` of the history `name`; raises UsageError where none of its runs can be typed."""
+    subset = choose_runs(tuple(steps(folder, name)), limit, seed)
+    if not subset.typed:
+        raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
+    return subset
+
+
 def history_parts(steps: Sequence[Step], most_keys: int | None, seed: int) -> list[Subset]:
     """The runs of a history in a random order, cut into parts of some hundred keys; each in the history's own order.
 
-    Each run is in one part at most, so that parts can be typed in any order. Another bound on keys changes the last
-    parts alone.
+    Another bound on keys changes the last parts alone.
     """
     lengths = _lengths(steps)
     order = [place for place, length in lengths.items() if 0 < length <= LONGEST_RUN]
@@ -107,13 +111,10 @@ def keys_of(step: RecordedEdit) -> tuple[str, ...]:
 
 def opening(said: str) -> str:
     """The indentation that an opened line begins with: that of the first line of `said`."""
-    match = _BLANKS.match(said)
-    assert match is not None
-    return match.group()
+    return said[: len(said) - len(said.lstrip(" \t"))]
 
 
 def keys(said: str) -> tuple[str, ...]:
-    """The text of each key; `opening` and all keys together are `said`."""
     return tuple(_KEY.findall(said, len(opening(said))))
 
 
@@ -153,7 +154,6 @@ def accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
 
 
 def strictly_accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
-    """The same of a strict taker."""
     text, whole = "".join(coming), suggestion.rstrip("\n")
     shown, line = suggestion.partition("\n")[0], text.partition("\n")[0]
     if len(whole.strip()) >= LEAST_STRICT and text.startswith(whole):
@@ -165,12 +165,7 @@ def strictly_accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Accepter:
-    """A rule by which a person accepts suggestions.
-
-    Attributes:
-        accepted_keys: how many of the keys to come an accept of a suggestion saves.
-        takes_all: whether an accept brings in all of a suggestion, the wrong rest too; else what is right alone.
-    """
+    """A rule of accepting: the keys to come that an accept saves, and whether it brings in the wrong rest, too."""
 
     accepted_keys: Callable[[str, Sequence[str]], int]
     takes_all: bool
@@ -182,24 +177,20 @@ STRICT = Accepter(strictly_accepted_keys, takes_all=False)
 
 def agreeing(suggestion: str, text: str) -> int:
     """How many characters of `text` a suggestion brings in, in whole words; 0 where there is none whole."""
-    end = next(
-        (place for place, (a, b) in enumerate(zip(suggestion, text, strict=False)) if a != b),
-        min(len(suggestion), len(text)),
-    )
+    differing = (place for place, (a, b) in enumerate(zip(suggestion, text, strict=False)) if a != b)
+    end = next(differing, min(len(suggestion), len(text)))
     while end and (_inside_word(suggestion, end) or _inside_word(text, end)):
         end -= 1
     return end if _WORD.search(text[:end]) else 0
 
 
 def typing_seconds(strokes: Sequence[str], speed: float) -> float:
-    """The average seconds of typing `strokes`, without accepts."""
     lines = sum(key.startswith("\n") for key in strokes)
     thinking = lines * THINKING_SHARE * math.fsum(THINKING_S) / 2
     return len(strokes) / speed + math.fsum(NEW_PLACE_S) / 2 + thinking
 
 
 def _whole_keys(coming: Sequence[str], characters: int) -> int:
-    """How many of the keys `coming` so many characters hold."""
     length = count = 0
     for key in coming:
         length += len(key)
@@ -210,12 +201,10 @@ def _whole_keys(coming: Sequence[str], characters: int) -> int:
 
 
 def _inside_word(text: str, place: int) -> bool:
-    """Whether a word goes on at `place`."""
     return place < len(text) and bool(_WORD.match(text[place - 1])) and bool(_WORD.match(text[place]))
 
 
 def _lengths(steps: Sequence[Step]) -> dict[int, int]:
-    """The place of each run that a person typed → its keys."""
     return {
         place: len(keys_of(step)) for place, step in enumerate(steps) if isinstance(step, RecordedEdit) and step.typed
     }
@@ -245,23 +234,14 @@ class KeyPosition:
 
 
 class Typist:
-    """A person who types runs of a history. A subclass says where the keys go, by the methods from `text` on.
+    """A person who types runs of a history; a subclass says where the keys go, by the methods from `text` on.
 
-    Attributes:
-        typed, saved, accepts: keys that were pressed, keys that an accept brought in, and accepts.
-        saved_in: run → those that an accept brought in.
-
-    Args:
-        on_key: told at each key how many are behind.
+    `typed`, `saved`, `saved_in`: keys that were pressed and that accepts brought in, in all and by run. `on_key` hears
+    at each key how many are behind.
     """
 
     def __init__(
-        self,
-        *,
-        speed: float,
-        seed: int,
-        on_key: Callable[[int], object] = lambda _: None,
-        taker: Accepter = TAB,
+        self, *, speed: float, seed: int, on_key: Callable[[int], object] = lambda _: None, taker: Accepter = TAB
     ) -> None:
         self.ghost: Ghost | None = None
         self.path, self.cursor = "", 0
@@ -271,7 +251,6 @@ class Typist:
         self._speed, self._seed, self._on_key, self._taker = speed, seed, on_key, taker
 
     def keys(self, subset: Subset) -> Iterator[float]:
-        """Make the steps of a history, the chosen runs key by key; seconds that pass before the next thing is done."""
         behind = 0
         runs = subset.typed_steps()
         for place, step in enumerate(subset.steps):
@@ -285,7 +264,6 @@ class Typist:
         self.leave()
 
     def leave(self) -> None:
-        """Move the cursor elsewhere."""
         self.cancel()
         self.ghost = None
 
@@ -362,12 +340,7 @@ class Typist:
         raise NotImplementedError
 
     def ask(self, place: KeyPosition | None, *, through: bool) -> None:
-        """Ask for a suggestion at the cursor.
-
-        Args:
-            place: None while the text is not what the history has.
-            through: whether the last key went along the suggestion that was shown.
-        """
+        """Ask for a suggestion at the cursor; `through`: whether the last key went along the one that was shown."""
         raise NotImplementedError
 
     def cancel(self) -> None:

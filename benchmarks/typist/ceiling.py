@@ -48,13 +48,8 @@ class Ceiling:
 
 
 def ceiling(
-    subset: Subset,
-    files: MutableMapping[str, str],
-    ask: Ask,
-    on_key: Callable[[int], None],
-    taker: Accepter = TAB,
+    subset: Subset, files: MutableMapping[str, str], ask: Ask, on_key: Callable[[int], None], taker: Accepter = TAB
 ) -> Ceiling:
-    """Wait at every key of the subset's typed runs."""
     runs, behind = subset.typed_steps(), 0
     answers: dict[KeyPosition, str] = {}
     saved: dict[int, int] = {}
@@ -85,7 +80,6 @@ def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: 
 
 
 def patient(answers: Sequence[str], strokes: Sequence[str], taker: Accepter = TAB) -> int:
-    """The keys that accepts save if every full answer is shown."""
     saved = at = 0
     while at < len(strokes):
         here = taker.accepted_keys(answers[at], strokes[at:])
@@ -95,16 +89,16 @@ def patient(answers: Sequence[str], strokes: Sequence[str], taker: Accepter = TA
 
 
 class FullAnswers:
-    """The model's full answers, each made once.
-
-    Args:
-        identity: names model and engine.
-        server: what answers; its drafter may be any.
-    """
+    """The model's full answers, each made once; `identity` names model and engine."""
 
     def __init__(self, answers: Answers, identity: str, server: FullAnswer) -> None:
         self._answers, self._server = answers, server
-        self._identity = f"{identity} {_rules()}"
+        sources = hashlib.sha256()
+        for module in RULES:
+            path = Path(inspect.getfile(module))
+            for file in sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]:
+                sources.update(file.read_bytes())
+        self._identity = f"{identity} {sources.hexdigest()[:16]}"
 
     def __call__(self, request: CompletionRequest) -> str:
         """The full answer to `request`; those to one run's requests are asked for in their order."""
@@ -114,26 +108,10 @@ class FullAnswers:
         prompt = self._server.prompt(request)
         asked = hashlib.sha256(f"{text[:at]}\0{text[at:]}".encode("utf-8", "surrogatepass")).hexdigest()
         name = key(self._identity, prompt, f"keystroke {self._server.max_tokens} {asked}")
-        found = self._answers.get(name)
-        if found is None:
-            found = self._server.text(request)
-            self._answers.put(name, text=found)
-        return found
-
-
-def _rules() -> str:
-    """Names the present form of `RULES`."""
-    sources = hashlib.sha256()
-    for module in RULES:
-        path = Path(inspect.getfile(module))
-        for file in sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]:
-            sources.update(file.read_bytes())
-    return sources.hexdigest()[:16]
+        return self._answers.get(name, lambda: self._server.text(request))
 
 
 def answered_in(tree: "Tree", full: Ask) -> Ask:
-    """`full` for a tree on the disk, where the document is open and named by its path."""
-
     def ask(request: CompletionRequest) -> str:
         path = request.snapshot.path or ""
         tree.show(path, request.snapshot.text)

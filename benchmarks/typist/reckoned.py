@@ -5,17 +5,16 @@ process; keys are pressed when they are due, and between them the scheduler does
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, MutableMapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
-from benchmarks.datasets.histories import RecordedEdit, Step, apply
+from benchmarks.datasets.histories import RecordedEdit, Step, apply, edit_history
 from benchmarks.harness import WrappedEngine, WrappedEngines
 from benchmarks.questions import diagnostics_of
 from benchmarks.typist import KeyPosition, Subset, Typist
@@ -26,7 +25,6 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
-    GREEDY,
     Completion,
     CompletionRequest,
     Diagnostic,
@@ -35,14 +33,12 @@ from fastcoder_lsp.core import (
     Engines,
     Late,
     Prefilled,
-    Sampler,
     ShouldStop,
     Snapshot,
     StepCosts,
     Tokens,
     Verified,
 )
-from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.prompt import Context, PromptContext
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Model, Runtime
@@ -50,7 +46,6 @@ from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 MACHINES = {
@@ -67,8 +62,6 @@ CHECKED_S = 0.5
 
 
 class Clock:
-    """Milliseconds that have passed."""
-
     def __init__(self) -> None:
         self.ms = 0.0
 
@@ -77,12 +70,7 @@ class Clock:
 
 
 class ReckonedEngines(WrappedEngines):
-    """A model's engines, whose work takes reckoned time.
-
-    Attributes:
-        computed: prompt tokens by the slot's name.
-        steps, emitted: forward passes after the prompts, and the tokens that came of them.
-    """
+    """A model's engines, whose work takes reckoned time; `computed`: prompt tokens by the slot's name."""
 
     def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
         super().__init__(engines, lambda engine, name: _Reckoned(engine, name, self))
@@ -108,14 +96,8 @@ class _Reckoned(WrappedEngine):
         return done
 
     @override
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
-        verified = super().step(tree, sampler, allowed, top_k)
+    def step(self, tree: DraftTree, *more: Any, **named: Any) -> Verified:
+        verified = super().step(tree, *more, **named)
         self._of.clock.ms += self._of.costs.step_ms(len(tree))
         self._of.steps += 1
         self._of.emitted += len(verified.emitted)
@@ -127,10 +109,9 @@ class TypingTotals:
     """The totals of one person's typing.
 
     Attributes:
-        asked, shown: requests, and those that were answered by text before the next key.
-        computed: prompt tokens that were computed from each key to the next.
+        shown: requests that were answered by text before the next key.
+        computed: prompt tokens from each key to the next.
         waited_ms: from each key to the text that was shown before the next one.
-        typed, saved: keys that were pressed, and keys that an accept brought in.
     """
 
     asked: int = 0
@@ -142,7 +123,6 @@ class TypingTotals:
 
     @property
     def accepted(self) -> float:
-        """The share of all characters that were not typed."""
         return self.saved / max(1, self.typed + self.saved)
 
 
@@ -152,10 +132,7 @@ MakeRuntime = Callable[[Model, str, Clock], Runtime]
 
 @dataclass(frozen=True, slots=True)
 class TypingWorkload:
-    """A history to type into `files`, the tree before it; `make` gives the typist's runtime.
-
-    `diagnostics`, `edits`: whether these go along with questions, as with the settings of these names.
-    """
+    """A history to type into `files`, the tree before it; `diagnostics` and `edits`: as the settings of `context`."""
 
     subset: Subset
     files: MutableMapping[str, str]
@@ -166,11 +143,7 @@ class TypingWorkload:
 
 @dataclass(frozen=True, slots=True)
 class TypingEnvironment:
-    """Where people type at a model that is loaded, and that is not closed.
-
-    Attributes:
-        costs: of the work, whatever it takes here.
-    """
+    """Where people type at a loaded model, whose work has the reckoned `costs`."""
 
     model: Model
     costs: StepCosts
@@ -181,10 +154,7 @@ class TypingEnvironment:
     def type(
         self, texts: Sequence[TypingWorkload], on_key: Callable[[int], object] = lambda _: None
     ) -> "tuple[list[TypingTotals], ReckonedEngines]":
-        """Type all `texts` at once, a person each: their totals, and the model's work.
-
-        `on_key`: told at each key how many of that person's are behind.
-        """
+        """Type all `texts` at once, a person each: their totals, and the model's work."""
         clock = Clock()
         engines = ReckonedEngines(self.model.engines, clock, self.costs)
         ours = replace(self.model, engines=engines, costs=self.costs)
@@ -212,11 +182,7 @@ class TypingEnvironment:
 
 
 class Person(Typist):
-    """One of them. Who is told of a late suggestion asks again.
-
-    Attributes:
-        due_ms: when the next key is pressed.
-    """
+    """One of them, who asks again when told of a late suggestion; `due_ms`: when the next key is pressed."""
 
     def __init__(
         self,
@@ -231,20 +197,15 @@ class Person(Typist):
     ) -> None:
         super().__init__(speed=room.speed, seed=seed, on_key=on_key)
         self.account, self.due_ms = TypingTotals(), 0.0
-        self._files, self._policy, self._clock, self._engines, self._name = (
-            text.files,
-            room.policy,
-            clock,
-            engines,
-            name,
-        )
+        self._files, self._policy, self._name = text.files, room.policy, name
+        self._clock, self._engines = clock, engines
 
         def open_host(listener: HostListener) -> SchedulerHost:
             return SchedulerHost(scheduler, listener, lambda shared: text.make(shared, name, clock))
 
         self._service = CompletionService(open_host, lambda _: None, clock=clock.now, on_late=self._late)
         self._text = text
-        self._history = EditHistory(lambda _: True, _judged)
+        self._history = edit_history()
         self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._keys = self.keys(text.subset)
         self._version = self._before = 0
@@ -345,15 +306,10 @@ class Person(Typist):
             self._send()
 
 
-def _judged(uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
-    return judge_unfinished(above, lines, language_of(PurePosixPath(uri)), "\n".join((*above, *lines)))
-
-
 class DiskContext(Context):
-    """Code of a history's files for prompts of documents that are named from its root (`prompt.Context`).
+    """Code of a history's files for prompts of documents that are named from its root.
 
-    Args:
-        now_s: reckoned seconds, by which the folder is looked through again.
+    `now_s`: reckoned seconds, by which the folder is looked through again.
     """
 
     def __init__(self, disk: Tree, now_s: Callable[[], float]) -> None:

@@ -1,14 +1,10 @@
-"""A history typed against a real server over stdio: the editor, the requests and what becomes of them, the session.
-
-The editor owns the texts, their versions and the files below its root; the replay, the clock and the ghost text.
-"""
+"""A history typed against a real server over stdio: the editor, the requests and what becomes of them, the session."""
 
 import asyncio
 import contextlib
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -41,10 +37,7 @@ Flaw = Literal["", "marks", "wrong marks", "longer word"]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One side of a comparison: a drafter at a speed, with settings as an editor would send them.
-
-    `edits`: next edits are asked for, too.
-    """
+    """One side of a comparison: a drafter at a speed, with an editor's settings; `edits` are asked for, too."""
 
     name: str
     drafter: str
@@ -62,9 +55,7 @@ class Request:
         place: where; None while the text is not what the history has (a wrong rest is not deleted yet).
         through: whether the key before it was the next character of the suggestion then shown.
         ms: until the answer; of a cancelled one, its age then.
-        finish: why decoding ended, as the server told of its answer, and so the rest.
-        parts: span → ms.
-        prefilled: prompt tokens that were computed.
+        finish, parts: why decoding ended, and span → ms, as the server told of its answer.
     """
 
     place: KeyPosition | None
@@ -73,9 +64,6 @@ class Request:
     ms: float
     finish: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
-    steps: int = 0
-    tokens: int = 0
-    prefilled: int = 0
     flaw: Flaw = ""
 
     @property
@@ -86,8 +74,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ServerWork:
-    """The server's counts, from its start or between two moments; `mechanisms`: name → count."""
-
     steps: int = 0
     tokens: int = 0
     prefilled: int = 0
@@ -110,13 +96,10 @@ class ReplaySession:
 
     Attributes:
         work: the server's after each request.
-        saved: keys that accepts made unnecessary.
-        saved_in: run → those keys of it.
+        saved, saved_in: keys that accepts made unnecessary, in all and by run.
         edits: requests for edits that were answered, and those with an edit.
-        budget_ms: what an automatic request had.
+        budget_ms: of an automatic request.
         cpu_s: the server's processor time while typing.
-        wall_s: the time by the clock while typing.
-        memory_bytes: the server's resident memory at the end.
     """
 
     requests: tuple[Request, ...]
@@ -126,21 +109,13 @@ class ReplaySession:
     accepts: int
     budget_ms: float
     cpu_s: float
-    wall_s: float
-    memory_bytes: int
     server: Mapping[str, Any] = field(default_factory=dict)
     saved_in: Mapping[int, int] = field(default_factory=dict)
     edits: tuple[int, int] = (0, 0)
 
 
 class Editor:
-    """The editor of one workspace.
-
-    Args:
-        client: the server's; told of every change.
-        root: an empty folder, the editor's own.
-        files: path → text of the tree at the start; written below `root`.
-    """
+    """The editor of one workspace: tells `client` of every change, and writes `files` below the empty folder `root`."""
 
     def __init__(self, client: LanguageClient, root: Path, files: dict[str, str]) -> None:
         self._client, self._root, self._files = client, root, files
@@ -157,7 +132,6 @@ class Editor:
         return self._files[path]
 
     def take(self, step: Step) -> None:
-        """Make a step of the history at once."""
         match step:
             case RecordedEdit(path, offset, delete, text):
                 self.replace(path, offset, offset + delete, text)
@@ -176,7 +150,6 @@ class Editor:
                     self._client.close(self.uri(path))
 
     def replace(self, path: str, start: int, end: int, text: str) -> None:
-        """One edit of a document, which is opened if need be."""
         self.show(path)
         before = self._files[path]
         apply(self._files, RecordedEdit(path, start, end - start, text, typed=True))
@@ -185,7 +158,6 @@ class Editor:
         self._client.edit(self.uri(path), self.version, before, start, end, text)
 
     def show(self, path: str) -> None:
-        """Have a document open, and in view."""
         if path not in self._open:
             self.version += 1
             self._client.open(self.uri(path), language_of(Path(path)), self.version, self._files[path])
@@ -211,8 +183,6 @@ class Editor:
 
 @dataclass(slots=True)
 class _OpenRequest:
-    """A request that is not answered yet; `sent`: when it went out."""
-
     place: KeyPosition | None
     through: bool
     version: int
@@ -223,11 +193,8 @@ class _OpenRequest:
 class Replay(Typist):
     """A person at the keyboard of an editor.
 
-    Attributes:
-        work: the server's counts shortly before each key.
-
     Args:
-        told: version → what the server told of its answer; filled by whoever listens to the server.
+        told: version → what the server told of its answer; filled by the server's listener.
         edits: whether next edits are asked for, too; none is accepted.
     """
 
@@ -239,7 +206,7 @@ class Replay(Typist):
         self._asks_edits = edits
         self._edit: asyncio.Task[None] | None = None
         self.requests: list[Request] = []
-        self.work: list[ServerWork] = []
+        self.work: list[ServerWork] = []  # shortly before each key
         self._client, self._editor, self._told = client, editor, told
         self._asking: _OpenRequest | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -312,21 +279,13 @@ class Replay(Typist):
             return
         asked.done = True
         self.ghost = ghost_of(suggestion, text, at)
-        told = self._told.pop(asked.version, {})
-        request = Request(asked.place, asked.through, "empty" if self.ghost is None else "shown", ms)
+        told: Params = self._told.pop(asked.version, {})
+        flaw: Flaw = ""
+        outcome: Outcome = "empty" if self.ghost is None else "shown"
         if self.ghost is not None and asked.place is not None:
-            coming = "".join(strokes[asked.place.key :])
-            request = replace(request, flaw=flaw_of(self.ghost.text, text[:at], coming))
-        if told:
-            request = replace(
-                request,
-                finish=told["finish"],
-                parts=told["ms"],
-                steps=told["steps"],
-                tokens=told["tokens"],
-                prefilled=told["prefilled"],
-            )
-        self.requests.append(request)
+            flaw = flaw_of(self.ghost.text, text[:at], "".join(strokes[asked.place.key :]))
+        finish, parts = told.get("finish", ""), told.get("ms", {})
+        self.requests.append(Request(asked.place, asked.through, outcome, ms, finish, parts, flaw))
 
     async def _poll(self) -> None:
         with contextlib.suppress(ServerGoneError):  # the session notices
@@ -352,11 +311,7 @@ def play(
     command: tuple[str, ...] = SERVER,
     taker: Accepter = TAB,
 ) -> ReplaySession:
-    """Type `subset` of a history whose tree was `files` before its first step.
-
-    Raises:
-        FastcoderError: the server cannot work (no model, an unknown drafter), or ended.
-    """
+    """Type `subset` of a history into its tree; raises FastcoderError where the server cannot work, or ended."""
 
     async def session() -> ReplaySession:
         server = BenchmarkServer("keystroke")
@@ -374,10 +329,9 @@ def play(
 
 
 async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> ReplaySession:
-    """Type, and watch what it costs the server."""
     client = server.client
     process = psutil.Process(client.process_id)
-    before, cpu, begun = read_server_work(await client.stats()), process.cpu_times(), time.perf_counter()
+    before, cpu = read_server_work(await client.stats()), process.cpu_times()
     typing = asyncio.create_task(typist.type(subset))
     while not typing.done():
         await asyncio.wait([typing], timeout=0.5)
@@ -397,8 +351,6 @@ async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Rep
         accepts=typist.accepts,
         budget_ms=_budget_ms(stats),
         cpu_s=spent.user + spent.system - cpu.user - cpu.system,
-        wall_s=time.perf_counter() - begun,
-        memory_bytes=stats["memory"]["resident_bytes"],
         server={"model": stats["model"], "engine": stats["engine"]},
         saved_in=typist.saved_in,
         edits=typist.edits,
@@ -412,19 +364,11 @@ def _budget_ms(stats: Params) -> float:
 
 
 def read_server_work(stats: Mapping[str, Any]) -> ServerWork:
-    requests = stats["requests"]
-    told = {
-        name: requests[name]
-        for name in ("adopted", "background", "ahead", "budgeted", "budgeted_empty", "alternatives")
-    }
-    suppressed = sum(stats.get("suppressed", {}).values())
-    return ServerWork(
-        requests["steps"],
-        requests["tokens"],
-        requests["prefilled"],
-        stats["accepted_by_source"],
-        told | {"suppressed": suppressed},
-    )
+    counts = stats["requests"]
+    told = {name: counts[name] for name in ("adopted", "background", "ahead", "budgeted", "budgeted_empty")}
+    told["suppressed"] = sum(stats.get("suppressed", {}).values())
+    steps, tokens, prefilled = (counts[name] for name in ("steps", "tokens", "prefilled"))
+    return ServerWork(steps, tokens, prefilled, stats["accepted_by_source"], told)
 
 
 def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:

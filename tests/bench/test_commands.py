@@ -13,14 +13,9 @@ import pytest
 import benchmarks
 import fastcoder_lsp
 from benchmarks.datasets import spread
-from benchmarks.harness import decode_request, line_end
 from benchmarks.wire import Options, run
 from fastcoder_lsp.cli.bench import BENCHMARKS
 from fastcoder_lsp.cli.main import parser
-from fastcoder_lsp.core import GREEDY
-from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.base import NoDrafter
-from tests.draft.toys import RepetitiveEngine
 
 HOUSE = Path(benchmarks.__file__).parent
 
@@ -94,19 +89,6 @@ def test_it_is_done_in_one_place(called: str) -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == called
     }
     assert calls == {ONE_PLACE[called]}
-
-
-def test_a_request_without_a_tokenizer_ends_at_its_length() -> None:
-    """Made-up weights say tokens that stand for no text: none of them ends it, and none needs to be spelt."""
-    request = decode_request(None, [1, 2, 3], 7)
-    assert (request.prompt, request.end_ids, request.healing) == ((1, 2, 3), frozenset(), b"")
-    assert request.sampler == GREEDY
-    result = decode(RepetitiveEngine(), NoDrafter(), request, lambda: False)
-    assert (len(result.tokens), result.finish) == (7, "length")
-
-
-def test_a_line_ends_where_the_next_one_begins() -> None:
-    assert [line_end(text) for text in ("", "x = 1", "x = 1\ny", "\n")] == [None, None, 5, 0]
 
 
 def test_some_of_many_are_evenly_spread() -> None:

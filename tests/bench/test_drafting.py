@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks import edit_passes
 from benchmarks.datasets import FunctionTask, TaskSet, function_end
 from benchmarks.datasets.next_edit import EditCase, RecordedAnswer
-from benchmarks.draft import Replayed, blank_share, draw, not_alone, positions, retrieved_share
+from benchmarks.draft import Replayed, blank_share, draw, positions, retrieved_share
 from benchmarks.drafting import drafter_names
 from benchmarks.drafting.traces import Recorder, Trace, replay
 from fastcoder_lsp.core import Change, Engine
@@ -62,15 +60,6 @@ def test_a_body_ends_where_a_line_stands_further_left(text: str, kept: str | Non
     assert (None if end is None else text[:end]) == kept
 
 
-@given(st.lists(st.sampled_from(["    ", "x", "\n", " ", "  y\n"]), max_size=30))
-def test_the_end_never_moves(pieces: list[str]) -> None:
-    known = None
-    for size in range(len(pieces) + 1):
-        end = function_end("".join(pieces[:size]))
-        assert known is None or end == known
-        known = end
-
-
 @pytest.mark.parametrize("name", [name for name, known in SPECIFICATIONS.items() if known.replayable])
 def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
     chance, engine = random.Random(4), RepetitiveEngine()
@@ -80,8 +69,7 @@ def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
             prompt, 60, frozenset(), lambda _: b"w", lambda _: np.arange(40), lambda _: None, document="d", nodes=nodes
         )
         said = decode(engine, NoDrafter(), asked, lambda: False).tokens
-        trace = Trace(FunctionTask("t", "r", "p", 0, 0), prompt, said)
-        steps = replay(make(name), trace, nodes, "d", 40)
+        steps = replay(make(name), (prompt, said), nodes, "d", 40)
         decoded = decode(engine, make(name), asked, lambda: False)
         assert sum(step.emitted for step in steps) == len(said)
         assert len(steps) == decoded.counts.steps
@@ -133,17 +121,12 @@ def test_figures_are_pooled_over_tasks() -> None:
     loop = Trace(task, (1, 2), (3, 1, 2, 3, 1, 2, 3, 1, 2, 3))
     odd = Trace(FunctionTask("u", "r", "p", 0, 0), (1, 2), (5, 6))
     drafter = make("lookup")
-    replayed = Replayed(drafter, {trace.task.id: replay(drafter, trace, 64, "", 40) for trace in (loop, odd)})
+    replayed = Replayed(drafter, {trace.task.id: replay(drafter, trace.text, 64, "", 40) for trace in (loop, odd)})
     figures = replayed.figures()
     assert figures["mat"] == pytest.approx(12 / (len(replayed.steps["t"]) + 2))
     assert figures["mat_median"] == pytest.approx((10 / len(replayed.steps["t"]) + 1) / 2)
     assert set(figures["draft_us"]) == {"p50", "p99"}
     assert json.dumps(figures)
-
-
-def test_tasks_alone_in_their_file_have_no_warm_cache() -> None:
-    traces = [Trace(task, (1,), (1,)) for task in TASKS.tasks]
-    assert [task.id for task in not_alone(traces)] == ["b"]
 
 
 def test_names_with_parameters_are_told_apart() -> None:
@@ -156,7 +139,7 @@ def test_a_heat_map_counts_by_place_in_the_line(tmp_path: Path) -> None:
     piece = ToyTokenizer().piece
     assert positions([0, 1, 2, 3, 0, 4, 0], piece) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (3, 0)]
     trace = Trace(TASKS.tasks[0], (0, 1, 2), (0, 1, 2, 0, 1, 2, 0))
-    steps = {"a": replay(make("lookup"), trace, 64, "", 9)}
+    steps = {"a": replay(make("lookup"), trace.text, 64, "", 9)}
     shares = retrieved_share([trace], steps, piece)
     assert (shares[0, 0], shares[0, 1]) == (0.0, 1.0)
     assert np.isnan(shares[5, 5])

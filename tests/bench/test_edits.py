@@ -1,8 +1,6 @@
 """`bench edits`: cursortab's rule, recorded answers, and replayed histories, on made-up values."""
 
-import io
 import json
-import tarfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,15 +8,14 @@ from typing import Any
 import pytest
 
 from benchmarks.datasets.next_edit import RecordedAnswer, load
-from benchmarks.edit_latency import PROMPT, AnsweringEngine, Script, scripted
+from benchmarks.edit_latency import AnsweringEngine, Script
 from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, remembered, replay, summary
 from benchmarks.product import LocalEdits
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.edits.formats import EditLimits, format_named
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.errors import UsageError
-from tests.completion.toys import Letters
+from tests.bench.keystroke.made_up import write_history
 from tests.edits.toys import ReplacingEngine, edit_runtime
 from tests.fake_engine import END, FakeEngine
 
@@ -125,13 +122,9 @@ def test_delta_chrf(candidate: str, reference: str, expected: float) -> None:
 def test_replayed_histories(tmp_path: Path) -> None:
     """Three calls are renamed one by one; after the first a model proposes the second and a fourth place."""
     text = "".join(f"x{number} = old()\n" + "#\n" * 9 for number in range(4))
-    with tarfile.open(tmp_path / "made.base.tar.gz", "w:gz") as archive:
-        member = tarfile.TarInfo("made/a.py")
-        member.size = len(text)
-        archive.addfile(member, io.BytesIO(text.encode()))
     edit = {"kind": "edit", "path": "a.py", "delete": 3, "text": "new", "typed": True}
     steps = [edit | {"offset": text.index(f"x{number} = old") + 5} for number in range(3)]
-    (tmp_path / "made.steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    write_history(tmp_path, "made", {"a.py": text}, steps)
     answers = [("x1 = old", "x1 = new"), ("x3 = old", "x3 = new"), ("x0 = new", "x0 = old")]
     asked: list[EditQuestion] = []
 
@@ -172,27 +165,3 @@ def test_an_engine_says_what_it_is_given() -> None:
         answer = local.answer(question)
         assert apply(BEFORE, answer.edits) == wanted
         assert engine.steps - done == answer.counts.steps < len(wanted) / 3
-
-
-def test_the_questions_that_are_timed(tmp_path: Path) -> None:
-    """Long prompts that begin alike before the key and after it, as far as the way of measuring says."""
-    form, tokenizer = format_named("sweep-v1"), Letters()
-    tokenizer.control, tokenizer.start_ids = {}, ()
-    prompt = f"<|file_sep|>current/a.js\n{BEFORE}\n<|file_sep|>updated/a.js"
-    history = [
-        {"path": f"{name}.js", "old": "function sum(items) {", "new": "function total(items) {"} for name in "ab"
-    ]
-    name = "sweep-next-edit-0.5B"
-    (tmp_path / "cases.jsonl").write_text(row(name, {"prompt": prompt, "output": f"\n{AFTER}\n"}, history=history))
-    first, *others = scripted(load(tmp_path / "cases.jsonl"), form, tokenizer)
-    assert (first.asked.text.strip(), first.new.strip(), len(others)) == (BEFORE, AFTER, 5)
-    asked, before = (form.prompt(one, EditLimits()) for one in (first.asked, first.before))
-    assert asked is not None
-    assert before is not None
-    assert len(asked.encode(tokenizer)) >= PROMPT
-    window = asked.text.index("<|file_sep|>current/")
-    assert bytes(first.known).decode() == asked.text[: window + len("<|file_sep|>")]
-    key = BEFORE.index("\n") - 1
-    assert before.region.strip() == BEFORE[:key] + BEFORE[key + 1 :]
-    counts = [prompt.text.count(BEFORE[: key + 1]) for prompt in (before, asked)]
-    assert counts[1] - counts[0] == 2, "the window has the key, and the last change"

@@ -20,9 +20,9 @@ from benchmarks.published import (
     RULES,
     FoundChunk,
     PromptBudget,
+    PublishedRule,
     PublishedTask,
     chunks_text,
-    code_tokens,
     fuzz_ratio,
     infill_parts,
     written_marks,
@@ -52,71 +52,41 @@ def test_edit_similarity_is_fuzzywuzzys(left: str, right: str, ratio: float) -> 
     assert fuzz_ratio(left, right) == ratio
 
 
-@pytest.mark.parametrize(
-    ("answer", "exact"),
-    [
-        ("\n    return x\n    y", 1),  # the prompt lost its newline, and the answer begins with it
-        (" \n    return x", 1),
-        ("  \n    return x", 0),  # two blanks: the first line counts
-        ("return x  \nmore", 1),  # stripped
-        ("\n\n    return x", 0),
-        ("\n    return x<|fim_pad|>", 0),  # the script cuts at no mark
-        ("", 0),
-    ],
+ANSWERS = (
+    # The prompt lost its newline, and the answer begins with it; the script cuts at no mark.
+    (FIM, "python", "    return x", "\n    return x\n    y", 1),
+    (FIM, "python", "    return x", " \n    return x", 1),
+    (FIM, "python", "    return x", "  \n    return x", 0),  # two blanks: the first line counts
+    (FIM, "python", "    return x", "return x  \nmore", 1),
+    (FIM, "python", "    return x", "\n\n    return x", 0),
+    (FIM, "python", "    return x", "\n    return x<|fim_pad|>", 0),
+    (FIM, "python", "    return x", "", 0),
+    (TOKENS, "python", "f('x')", 'f("x")\nmore', 1),
+    (TOKENS, "python", "a = 1\n\n  b = 2", "a=1\nb=2\nc", 1),
+    (TOKENS, "python", "getName(a)", "get Name ( a )", 1),
+    (TOKENS, "python", "a = 1", "\n\n  a = 1", 1),
+    (TOKENS, "python", "a = 1", "a = 1<|fim_pad|> b", 1),
+    (TOKENS, "python", "a = 1", "a = 1 # one", 0),
+    (STATEMENT, "java", "int x = 1;", "int x = 1; // one\nint y;", 1),
+    (STATEMENT, "java", "f(a, // first\n  b) {", "f(a,\nb) {\n}", 1),
+    (STATEMENT, "csharp", "; x", "; x", 1),  # an end in the first place is none
+    (STATEMENT, "typescript", "return x;", "return  x;", 0),
+    (STATEMENT, "python", "x, 2)", "x, 2)  # why\ny", 1),
+    (STATEMENT, "python", "[\n  x,\n])", "[\nx,\n])\nz = 1", 1),  # newlines inside brackets end nothing
+    (STATEMENT, "python", "x)", "x)\n  y", 1),
+    (STATEMENT, "python", "x)  // 2", "x)\n", 1),  # the script cuts at // in every language
+    (REPOCODER, "python", "a = 1\nb = 2", " a = 1 \n\n b = 2\nc", 1),
+    (REPOCODER, "python", "a = 1\nb = 2", "a = 1\nb =2", 0),
+    (REPOCODER, "python", "a = 1\nb = 2", "a = 1", 0),
 )
-def test_the_line_that_counts(answer: str, exact: int) -> None:
-    assert FIM.score(LINE, answer)["exact"] == exact
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("getName('a')", ["get", "Name", "(", "`", "a", "`", ")"]),
-        ('getName ("a" )', ["get", "Name", "(", "`", "a", "`", ")"]),
-        ("a_bC2 != XYz", ["a_b", "C2", "!", "=", "XYz"]),
-    ],
-)
-def test_words_of_code(code: str, words: list[str]) -> None:
-    assert code_tokens(code) == words
-
-
-@pytest.mark.parametrize(
-    ("expected", "answer", "exact"),
-    [
-        ("f('x')", 'f("x")\nmore', 1),
-        ("a = 1\n\n  b = 2", "a=1\nb=2\nc", 1),
-        ("a = 1", "\n\n  a = 1", 1),
-        ("a = 1", "a = 1<|fim_pad|> b", 1),
-        ("a = 1", "a = 1 # one", 0),
-    ],
-)
-def test_as_many_lines_by_words(expected: str, answer: str, exact: int) -> None:
-    assert TOKENS.score(replace(LINE, expected=expected), answer)["exact"] == exact
-
-
-@pytest.mark.parametrize(
-    ("language", "expected", "answer", "exact"),
-    [
-        ("java", "int x = 1;", "int x = 1; // one\nint y;", 1),
-        ("java", "f(a, // first\n  b) {", "f(a,\nb) {\n}", 1),
-        ("csharp", "; x", "; x", 1),  # an end in the first place is none
-        ("typescript", "return x;", "return  x;", 0),
-        ("python", "x, 2)", "x, 2)  # why\ny", 1),
-        ("python", "[\n  x,\n])", "[\nx,\n])\nz = 1", 1),  # newlines inside brackets end nothing
-        ("python", "x)", "x)\n  y", 1),
-        ("python", "x)  // 2", "x)\n", 1),  # the script cuts at // in every language
-    ],
-)
-def test_the_first_statement(language: str, expected: str, answer: str, exact: int) -> None:
-    if language == "python":
+@pytest.mark.parametrize(("rule", "language", "expected", "answer", "exact"), ANSWERS)
+def test_an_answer_is_exact(rule: PublishedRule, language: str, expected: str, answer: str, exact: int) -> None:
+    if rule is STATEMENT and language == "python":
         pytest.importorskip("tree_sitter_python")
     task = replace(LINE, language=language, expected=expected, before="def f(x):\n    y = g(")
-    assert STATEMENT.score(task, answer)["exact"] == exact
-
-
-@pytest.mark.parametrize(("answer", "exact"), [(" a = 1 \n\n b = 2\nc", 1), ("a = 1\nb =2", 0), ("a = 1", 0)])
-def test_repocoders_lines(answer: str, exact: int) -> None:
-    assert REPOCODER.score(replace(LINE, expected="a = 1\nb = 2"), answer)["exact"] == exact
+    assert rule.score(task, answer)["exact"] == exact
 
 
 @given(st.text(" a;{\n#", max_size=14), st.text("a; \n", min_size=1, max_size=8))
@@ -320,7 +290,7 @@ def test_one_command_fills_the_tables(
         ("product, anchored", "cpu-fp32"),
         ("qwen", KIND),
     ]
-    monkeypatch.setattr(quality.AskedModel, "_decode", None)
+    monkeypatch.setattr(quality.AskedModel, "_decode", lambda *_: pytest.fail("every answer is kept"))
     assert quality.run(replace(options, languages="python", json=None)) == 0
 
 

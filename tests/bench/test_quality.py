@@ -1,9 +1,7 @@
 """`bench quality`: its tasks, its arithmetic, and that a stopped run goes on where it ended."""
 
 import gzip
-import io
 import json
-import tarfile
 from math import sqrt
 from pathlib import Path
 from statistics import stdev
@@ -13,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets import CUTS, INFILLING, Cut, Repository, load_lines, load_repositories
-from benchmarks.harness import Mean, clustered_error, edit_similarity, key, paired
+from benchmarks.harness import clustered_error, edit_similarity, paired
 from benchmarks.quality import Suite, evaluate, prompts_of
 from benchmarks.questions import (
-    MOST_OF_A_FILE,
     InfillQuestion,
     LineCase,
     RepositoryFiles,
@@ -29,7 +26,7 @@ from benchmarks.questions import (
 )
 from fastcoder_lsp.core import Diagnostic
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.prompt import Prompt
+from tests.bench.keystroke.made_up import write_history
 from tests.prompt.toy_tokenizers import of_family
 
 ROWS = [
@@ -60,25 +57,6 @@ def test_cuts(tasks: Path, cut: Cut) -> None:
         assert case.after == "\nx = 1\n"
         left, right = case.before[-1].isalnum(), case.expected[0].isalnum()
         assert {"start": not left, "boundary": left != right, "word": left and right}[cut]
-
-
-def test_absent_tasks(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=INFILLING):
-        load_lines(tmp_path, "start")
-
-
-def test_an_answers_name_tells_prompts_with_other_healing_apart() -> None:
-    assert len({key("engine", Prompt((1, 2), healing, "", "t"), "line") for healing in (b"a", b"b")}) == 2
-
-
-@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=20))
-def test_differences_are_paired(values: list[float]) -> None:
-    left = {str(index): value for index, value in enumerate(values)}
-    assert paired(left, left) == Mean(0.0, 0.0, len(values))
-    opposite = paired(left, {task: 1 - value for task, value in left.items()})
-    assert opposite is not None
-    assert opposite.mean == pytest.approx(1 - 2 * Mean.of(values).mean)
-    assert paired(left, {}) is None
 
 
 @given(st.text("ab\n", max_size=12), st.text("ab\n", max_size=12))
@@ -193,14 +171,6 @@ fn own_function(rows: Rows) -> Rows {
     assert said(files, api=False)[-1] == "own_function(rows, more)"
 
 
-def test_a_question_is_cut_at_its_lines_start() -> None:
-    case = line_cases(Repository("r", FILES), api=True)[0]
-    assert case.question.before + case.expected + case.question.after == MAIN
-    assert case.question.before.endswith('in a text."""\n')
-    assert case.question.id == "r/main.py:6"
-    assert file_of(case.question.id) == "r/main.py"
-
-
 def test_copied_code_is_no_question() -> None:
     """A line below the same line as in another file would be an answer that stands in the prompt."""
     copied = FILES | {"other/main.py": MAIN.replace("def main", "def another").replace("own_function", "mine")}
@@ -214,13 +184,6 @@ def test_no_prompt_holds_the_line() -> None:
     prompt = tokenizer.decode(prompt_of(arm("words"), tokenizer, case.question).tokens)
     assert case.expected.strip() not in prompt
     assert "def read_rows" in prompt
-
-
-def test_few_of_a_file_and_the_same_ones() -> None:
-    files = FILES | {"many.py": "def job(x):\n" + "".join(f"    total_{n} = compute(x, {n})\n" for n in range(50))}
-    first = said(files, api=False)
-    assert first == said(files, api=False)
-    assert len([line for line in first if line.startswith("total_")]) == MOST_OF_A_FILE
 
 
 def test_repositories_are_split(tmp_path: Path) -> None:
@@ -260,18 +223,13 @@ OLD = (
 @pytest.fixture
 def recorded(tmp_path: Path) -> list[LineCase]:
     """Two recorded changes of one kind, in two files."""
-    with tarfile.open(tmp_path / "toy.base.tar.gz", "w:gz") as archive:
-        for name in ("a.py", "b.py"):
-            info = tarfile.TarInfo(f"toy/{name}")
-            info.size = len(OLD)
-            archive.addfile(info, io.BytesIO(OLD.encode()))
     line = "    return open_store(rows)\n"
     steps = [
-        {"kind": "edit", "commit": "c", "path": path, "offset": OLD.index(line), "delete": len(line), "typed": True}
+        {"kind": "edit", "path": path, "offset": OLD.index(line), "delete": len(line), "typed": True}
         | {"text": f"    return make_store(os.{number})\n"}
         for number, path in enumerate(("a.py", "b.py"))
     ]
-    (tmp_path / "toy.steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    write_history(tmp_path, "toy", {"a.py": OLD, "b.py": OLD}, steps)
     return list(recorded_cases(tmp_path, "toy"))
 
 

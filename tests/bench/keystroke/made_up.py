@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ STEPS: tuple[dict[str, Any], ...] = (
 )
 
 
-def write_history(folder: Path) -> Path:
+def write_history(
+    folder: Path, name: str = NAME, base: Mapping[str, str] = BASE, steps: Iterable[Mapping[str, Any]] = STEPS
+) -> Path:
     """DIR/NAME of the history, written into `folder`."""
-    with tarfile.open(folder / f"{NAME}.base.tar.gz", "w:gz") as archive:
-        for path, text in BASE.items():
+    with tarfile.open(folder / f"{name}.base.tar.gz", "w:gz") as archive:
+        for path, text in base.items():
             member = tarfile.TarInfo(f"top/{path}")
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))
-    steps = "".join(json.dumps({"commit": "0", **step}) + "\n" for step in STEPS)
-    (folder / f"{NAME}.steps.jsonl").write_text(steps)
-    return folder / NAME
+    (folder / f"{name}.steps.jsonl").write_text("".join(json.dumps({"commit": "0", **step}) + "\n" for step in steps))
+    return folder / name

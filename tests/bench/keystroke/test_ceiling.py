@@ -6,13 +6,11 @@ from pathlib import Path
 from statistics import stdev
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, apply
 from benchmarks.keystroke import difference
-from benchmarks.typist import KeyPosition, Subset, choose_runs, keys, keys_of
-from benchmarks.typist.ceiling import OPEN_FILES, Tree, answered_in, ceiling, full_answers, patient
+from benchmarks.typist import KeyPosition, Subset, keys
+from benchmarks.typist.ceiling import OPEN_FILES, Tree, answered_in, ceiling, full_answers
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from tests.bench.keystroke.made_up import write_history
@@ -36,27 +34,6 @@ def test_every_key_is_asked_for_unless_the_last_answer_goes_on() -> None:
     assert asked[-1] == "one\n    value = other|\ntwo\n"
     assert answers[:4] == ["val", "al", "l", ""]
     assert len(answers) == len(keys("    value = other")) + 1
-
-
-def test_who_waits_takes_what_agrees() -> None:
-    strokes = tuple("value = other")
-    assert patient(["value = ", *[""] * 13], strokes) == 8
-    assert patient(["value = other", *[""] * 13], strokes) == 13
-    assert patient([""] * 14, strokes) == 0
-    assert patient(["", "alue", *[""] * 4, "= ", *[""] * 8], strokes) == 4
-
-
-@given(st.lists(st.text("ab\n ", max_size=120), max_size=12), st.one_of(st.none(), st.integers(0, 15)), st.integers())
-def test_the_subset_is_the_seeds_choice(texts: list[str], limit: int | None, seed: int) -> None:
-    steps = [step for text in texts for step in (RecordedEdit("a.py", 0, 0, text + "\n", typed=True), Save("a.py"))]
-    subset = choose_runs(steps, limit, seed)
-    assert subset == choose_runs(steps, limit, seed)
-    assert subset.runs == len(texts)
-    assert subset.keys == sum(len(keys_of(step)) for step in subset.typed_steps().values())
-    assert all(keys_of(step) for step in subset.typed_steps().values())
-    assert len(subset.steps) == max(subset.typed, default=-1) + 1
-    if limit is not None:
-        assert len(subset.typed) == min(limit, sum(bool(keys(text)) for text in texts))
 
 
 FILES = {"a.py": "one\n", "lib/b.py": "two\n"}

@@ -14,25 +14,13 @@ from hypothesis import strategies as st
 
 from benchmarks import typist as hands
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
-from benchmarks.keystroke_report import flaws, in_the_way
 from benchmarks.typist import TAB, Accepter, KeyPosition, Subset, keys_of
-from benchmarks.typist.ceiling import patient
-from benchmarks.typist.replay import Editor, Flaw, Replay, Request, flaw_of
+from benchmarks.typist.replay import Editor, Flaw, Replay, flaw_of
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.errors import UsageError
 
-STATS: Mapping[str, Any] = {
-    "requests": dict.fromkeys(
-        (
-            *("steps", "tokens", "prefilled", "adopted", "background"),
-            *("ahead", "budgeted", "budgeted_empty"),
-            "alternatives",
-        ),
-        0,
-    ),
-    "accepted_by_source": {},
-    "suppressed": {},
-}
+COUNTS = ("steps", "tokens", "prefilled", "adopted", "background", "ahead", "budgeted", "budgeted_empty")
+STATS: Mapping[str, Any] = {"requests": dict.fromkeys(COUNTS, 0), "accepted_by_source": {}, "suppressed": {}}
 
 
 class MadeUpTime(asyncio.SelectorEventLoop):
@@ -187,25 +175,6 @@ def test_keys_along_the_ghost_text_are_marked() -> None:
     server = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
     quick = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))
     assert [request.through for request in quick.requests] == [*[False] * 5, True, *[False] * 4]
-    slow = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
-
-    async def later(uri: str, text: str, offset: int, *, invoked: bool) -> ReceivedSuggestion | None:
-        await asyncio.sleep(0 if text[:offset].endswith("= ") else 60)
-        return ReceivedSuggestion("valued", offset, offset)
-
-    slow.suggest = later  # type: ignore[method-assign]
-    account = replayed(slow, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))
-    assert [request.through for request in account.requests if request.place] == [*[False] * 5, *[True] * 5]
-
-
-def test_times_are_of_the_answer_and_of_the_cancel() -> None:
-    subset = whole([RecordedEdit("a.py", 0, 0, "abcdefgh\n", typed=True)])
-    quick = replayed(MadeUpServer(lambda *_: "zzz", 0.012), {"a.py": ""}, subset)
-    assert [request.ms for request in quick.requests] == pytest.approx([12.0] * 9)
-    slow = replayed(MadeUpServer(lambda *_: "zzz", 60.0), {"a.py": ""}, subset)
-    assert {request.outcome for request in slow.requests} == {"cancelled"}
-    assert slow.requests[0].ms >= 1000
-    assert all(50 < request.ms < 1000 for request in slow.requests[1:])
 
 
 def test_files_come_and_go(tmp_path: Path) -> None:
@@ -227,22 +196,6 @@ def test_files_come_and_go(tmp_path: Path) -> None:
 
 
 code = st.text(st.sampled_from("ab_1 \t\n().,:=é😀"), max_size=60)
-
-
-@given(code)
-def test_opening_and_keys_are_the_text(said: str) -> None:
-    keys = hands.keys(said)
-    assert hands.opening(said) + "".join(keys) == said
-    assert all(len(key) == 1 or (key[0] == "\n" and not key[1:].strip(" \t")) for key in keys)
-
-
-@given(code, st.sampled_from([5.0, 10.0]), st.text(max_size=5))
-def test_the_rhythm_is_the_seeds(said: str, speed: float, seed: str) -> None:
-    keys = hands.keys(said)
-    waits = hands.waits(keys, speed, seed)
-    assert len(waits) == len(keys)
-    assert all(wait > 0 for wait in waits)
-    assert waits == hands.waits(keys, speed, seed)
 
 
 def test_the_rhythm_keeps_the_speed() -> None:
@@ -279,17 +232,6 @@ def test_what_tab_brings_in(suggestion: str, coming: str, taken: str) -> None:
     assert "".join(keys[:count]) == taken
 
 
-@given(code, code)
-def test_what_tab_brings_in_agrees(suggestion: str, coming: str) -> None:
-    taken = coming[: hands.agreeing(suggestion, coming)]
-    assert suggestion.startswith(taken)
-    if taken:
-        assert any(letter.isalnum() or letter == "_" for letter in taken)
-        for text in (suggestion, coming):
-            around = text[len(taken) - 1 : len(taken) + 1]
-            assert len(around) < 2 or not all(letter.isalnum() or letter == "_" for letter in around)
-
-
 @pytest.mark.parametrize(
     ("suggestion", "coming", "taken"),
     [
@@ -323,12 +265,6 @@ def test_nothing_wrong_is_brought_in_and_no_part_is_told() -> None:
     assert right.told_accepts == 1
 
 
-def test_the_ceiling_is_by_the_same_rule() -> None:
-    answers = ["value = other", *[""] * 13]
-    assert patient(answers, tuple("value = wrong"), hands.STRICT) == 0
-    assert patient(answers, tuple("value = other"), hands.STRICT) == 13
-
-
 @pytest.mark.parametrize(
     ("shown", "before", "coming", "flaw"),
     [
@@ -344,25 +280,6 @@ def test_the_ceiling_is_by_the_same_rule() -> None:
 )
 def test_texts_in_the_way(shown: str, before: str, coming: str, flaw: Flaw) -> None:
     assert flaw_of(shown, before, coming) == flaw
-
-
-def test_the_replay_notes_flaws_where_they_are_shown() -> None:
-    server = MadeUpServer(lambda text, offset: "s" if text[:offset].endswith("xy") else "", 0.01)
-    account = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "xy = 1\n", typed=True)]))
-    flawed = [request.place for request in account.requests if request.flaw == "longer word"]
-    assert flawed == [KeyPosition(0, 2)]
-
-
-def test_shares_are_of_what_the_model_made() -> None:
-
-    def request(flaw: Flaw, finish: str = "stop") -> Request:
-        return Request(KeyPosition(0, 0), through=False, outcome="shown", ms=1.0, finish=finish, flaw=flaw)
-
-    requests = [request(""), request("marks"), request("wrong marks"), request("longer word")]
-    found = flaws([*requests, request("marks", "typed-through")])
-    assert found == {"flaws": {"marks": 1, "wrong marks": 1, "longer word": 1}, "flawed": 0.75}
-    assert in_the_way({**found, "shown": 4}) == (0.5, 0.25, 0.25)
-    assert flaws([])["flawed"] is None
 
 
 def test_edits_are_asked_for_in_pauses() -> None:
