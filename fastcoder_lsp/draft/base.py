@@ -4,8 +4,9 @@ Everything that depends on a drafter's name is derived from its `Specification`.
 so that the server can read settings before any compiler is imported.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -48,6 +49,12 @@ FROM_CORPUS = Source("corpus", "datastore")
 FROM_RECYCLING = Source("recycling", "cache")
 FROM_JACOBI = Source("jacobi", "other")
 FROM_ADAPTIVE = Source("sdsat-adaptive", "other")
+
+
+def limited(default: int, least: int = 0, most: float = math.inf) -> int:
+    """A drafter's parameter, whose value users choose within these limits; without this it is at least 0."""
+    limits: int = field(default=default, metadata={"limits": (least, most)})
+    return limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,12 @@ from fastcoder_lsp.draft.base import (
     Pin,
     Pinned,
     Specification,
+    limited,
     search,
 )
 from fastcoder_lsp.draft.matching import GAP, History, continuations, match_suffix
 from fastcoder_lsp.draft.trees import Growth
+from fastcoder_lsp.index.searcher import LONGEST
 
 Reading = Literal["ends", "next"]
 """Two readings of "the context ends in a skip token", the first token of a line that is not white space. `ends`: the
@@ -56,9 +58,9 @@ class FastcoderParameters:
     skip_probability: float = 0.5  # p, how often the search goes on at a skip token
     repository_weight: float = 1.0  # α; a node weighs α·t_r + β·t_c
     corpus_weight: float = 1.0  # β
-    n_max: int = 16  # the longest suffix that is searched
+    n_max: int = limited(16, most=LONGEST)  # the longest suffix that is searched
     draft_tokens: int = 64  # nodes of a draft
-    cut: int = 20  # the output enters the CACHE in pieces of so many tokens
+    cut: int = limited(20, least=1)  # the output enters the CACHE in pieces of so many tokens
     skip_reading: Reading = "ends"  # how "the context ends in a skip token" is read
     n_min: int = 1  # the shortest suffix that is searched
     depth: int = 10  # tokens of a continuation

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import FROM_JACOBI, Drafter, Source, Specification, chain
+from fastcoder_lsp.draft.base import FROM_JACOBI, Drafter, Source, Specification, chain, limited
 from fastcoder_lsp.draft.cacheback import LruTable
 from fastcoder_lsp.draft.trees import Trie
 
@@ -89,7 +89,7 @@ class LookaheadParameters:
     """
 
     window: int = 15  # W (paper: 15 for 7B models)
-    gram: int = 5  # N (paper: 5)
+    gram: int = limited(5, least=2)  # N (paper: 5)
     guesses: int = 15  # G (paper: 15)
     seed: int = 0  # of the random start
     prompt: bool = False

@@ -15,9 +15,20 @@ import numpy as np
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import FROM_CORPUS, FROM_PROMPT, Drafter, Pin, Pinned, Specification, chain, search
+from fastcoder_lsp.draft.base import (
+    FROM_CORPUS,
+    FROM_PROMPT,
+    Drafter,
+    Pin,
+    Pinned,
+    Specification,
+    chain,
+    limited,
+    search,
+)
 from fastcoder_lsp.draft.matching import History, match_suffix
 from fastcoder_lsp.draft.trees import Growth
+from fastcoder_lsp.index.searcher import LONGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ class LookupDrafter(Drafter):
 class RestParameters:
     """Parameters of `rest`."""
 
-    n_max: int = 16  # the longest suffix that is searched
+    n_max: int = limited(16, most=LONGEST)  # the longest suffix that is searched
     n_min: int = 1  # the shortest suffix that is searched
     depth: int = 10  # tokens of each continuation
     draft_tokens: int = 64  # nodes of a draft

@@ -1,5 +1,6 @@
 """Every drafter by its name, and the reading of parameters from text."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -156,15 +157,15 @@ def warm_up(drafter: Drafter) -> None:
 
 def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:
     """`parameters` with values read from text, each with the type of its default; UsageError for an invalid one."""
-    known: dict[str, Any] = (
-        {} if parameters is None else {entry.name: getattr(parameters, entry.name) for entry in fields(parameters)}  # type: ignore[arg-type]
-    )
+    entries = () if parameters is None else fields(parameters)  # type: ignore[arg-type]
+    known: dict[str, Any] = {entry.name: getattr(parameters, entry.name) for entry in entries}
+    limits = {entry.name: entry.metadata.get("limits", (0, math.inf)) for entry in entries}
     values: dict[str, Any] = {}
     for key, text in changes.items():
         if key not in known:
             raise UsageError(f"the drafter {name} has no parameter '{key}'", f"It has: {', '.join(known) or 'none'}.")
         try:
-            values[key] = _read(text, known[key])
+            values[key] = _read(text, known[key], *limits[key])
         except ValueError as failure:
             raise UsageError(
                 f"'{text}' is not a valid {key} for {name}", f"The default is {known[key]!r}."
@@ -172,15 +173,19 @@ def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Par
     return replace(parameters, **values) if values else parameters  # type: ignore[type-var]
 
 
-def _read(text: str, like: object) -> object:
+def _read(text: str, like: object, least: float, most: float) -> object:
     if isinstance(like, bool):
         if text.lower() not in {"true", "false"}:
             raise ValueError(text)
         return text.lower() == "true"
     if isinstance(like, int):
-        return int(text)
-    if isinstance(like, float):
-        return float(text)
-    if isinstance(like, tuple):
-        return tuple(float(part) for part in text.split("/"))
+        value = int(text)
+        if not least <= value <= most:
+            raise ValueError(text)
+        return value
+    if isinstance(like, float | tuple):
+        numbers = tuple(float(part) for part in text.split("/"))
+        if not all(0 <= number < math.inf for number in numbers) or (isinstance(like, float) and len(numbers) > 1):
+            raise ValueError(text)
+        return numbers if isinstance(like, tuple) else numbers[0]
     return text

@@ -31,6 +31,7 @@ from fastcoder_lsp.draft.base import (
     Pinned,
     Specification,
     chain,
+    limited,
     search,
 )
 from fastcoder_lsp.draft.matching import GAP, History
@@ -48,8 +49,8 @@ class SuffixParameters:
     factor: float = 4.0  # a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p)
     offset: float = 0.0  # the offset in that
     least: float = 0.02  # the likelihood below which a node is not drafted
-    window: int = 8192  # newest tokens of the running text that are looked at
-    history: int = 4096  # tokens of earlier outputs that are kept for one document
+    window: int = limited(8192, least=1)  # newest tokens of the running text that are looked at
+    history: int = limited(4096, least=1)  # tokens of earlier outputs that are kept for one document
 
 
 SUFFIX = Specification(

@@ -151,7 +151,12 @@ def test_parameters_are_read_from_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nobody", "lookup:lenght=3", "lookup:length=three", "none:x=1", "fastcoder:merge=1", "lookup:length"]
+    "name",
+    [
+        *("nobody", "lookup:lenght=3", "lookup:length=three", "none:x=1", "fastcoder:merge=1", "lookup:length"),
+        *("fastcoder:cut=0", "suffix:history=-5", "suffix:factor=nan", "self:inertia=0.5/inf", "self:exit=-1"),
+        *("rest:n_max=65", "lookahead:gram=1", "suffix:factor=1/2"),
+    ],
 )
 def test_a_wrong_name_is_told(name: str) -> None:
     with pytest.raises(UsageError) as failure:
