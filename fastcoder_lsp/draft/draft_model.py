@@ -61,7 +61,7 @@ class SpecInferParameters:
 
 DRAFT_MODEL = Specification(
     "draft-model",
-    "the next tokens of a smaller model with the same tokenizer",
+    "the next tokens of a smaller model",
     DraftModelParameters(),
     lambda parameters, parts: DraftModelDrafter(parts.smaller, parameters),
     paper="Leviathan et al. 2023, section 2; Chen et al. 2023, Algorithm 2",
@@ -71,7 +71,7 @@ DRAFT_MODEL = Specification(
 DRAFT_MODEL_TREE = replace(
     DRAFT_MODEL,
     name="draft-model-tree",
-    guesses_from="the likeliest paths of a smaller model with the same tokenizer",
+    guesses_from="the likeliest paths of a smaller model",
     parameters=DraftModelParameters(shape="tree", least=0.01),
     paper="Leviathan et al. 2023, section 2; the tree: Li et al. 2024, EAGLE-2, section 4",
 )
@@ -83,7 +83,7 @@ DRAFT_DISTILLED = replace(
 )
 SPECINFER = Specification(
     "specinfer",
-    "the merged trees of several smaller models with the same tokenizer",
+    "the merged trees of several smaller models",
     SpecInferParameters(),
     lambda parameters, parts: SpecInferDrafter(parts.smaller, parameters),
     paper="Miao et al. 2024, SpecInfer, sections 3 and 4.3",

@@ -35,7 +35,7 @@ class OuroborosParameters:
 
 OUROBOROS = Specification(
     "ouroboros",
-    "a smaller model with the same tokenizer, and phrases of it, of the prompt and of the model's corrections",
+    "a smaller model, and phrases of it, of the prompt and of the model's corrections",
     OuroborosParameters(),
     lambda parameters, parts: OuroborosDrafter(parts.smaller, parameters),
     paper="Zhao et al. 2024, Ouroboros, section 3",
