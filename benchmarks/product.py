@@ -41,7 +41,7 @@ from fastcoder_lsp.runtime.costs import measure as measure_costs
 from fastcoder_lsp.runtime.edit_model import EditModel, EditModels, EditRuntime, load_edit_model
 from fastcoder_lsp.runtime.load import load_model, load_runtime, make_runtime
 from fastcoder_lsp.runtime.parts import ALONE, Model, Runtime, WorkspaceView
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
+from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.scheduling.generation import begin
@@ -113,8 +113,8 @@ def _milliseconds() -> float:
 
 def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: int) -> SmallerModels:
     """Smaller models that draft for `model`, loaded when a drafter first asks for them; `names`: as `draft.models`."""
-    lending = SmallerModelOptions(tuple(names), kind, context, None, _MEMORY_MB, model.cache)
-    return SmallerModels(lending, model.tokenizer, lambda _share, _what: None)
+    settings = Settings(engine=kind, context_tokens=context, draft_memory_mb=_MEMORY_MB)
+    return SmallerModels(tuple(names), settings, model.cache, model.tokenizer, lambda _share, _what: None)
 
 
 class LocalEdits:

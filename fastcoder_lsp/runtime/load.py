@@ -35,7 +35,7 @@ from fastcoder_lsp.runtime.costs import (
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice, is_disturbed
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, smaller_model_names
+from fastcoder_lsp.runtime.smaller_models import SmallerModels, smaller_model_names
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -51,10 +51,6 @@ def _leave(model: Model, front: str) -> None:
     for beside in (model.smaller, model.edits):
         if beside is not None:
             beside.leave(front)
-
-
-def _unheard(_share: float, _what: str) -> None:
-    pass
 
 
 def wants_datastore(settings: Settings) -> bool:
@@ -98,7 +94,7 @@ def load_model(
         from fastcoder_lsp.kernels import compiling  # noqa: PLC0415 brings a compiler along
 
         searched = wants_datastore(settings) if datastore is None else datastore
-        with compiling(_unheard, "", 1) as compiled:
+        with compiling(lambda _share, _what: None, "", 1) as compiled:
             try:
                 return _load(settings, found, record, tell, ahead, datastore=searched, alone=alone, drafts=drafts)
             finally:
@@ -218,7 +214,7 @@ def _load(
     asked = settings, files.hub_id, engine.info.name, costs, cache, gpu
     news, first_hour = follow_choice(*asked, progress, measure=not later)
     names = smaller_model_names(*asked)
-    smaller = SmallerModels(SmallerModelOptions.by(settings, names, cache), tokenizer, progress) if names else None
+    smaller = SmallerModels(names, settings, cache, tokenizer, progress) if names else None
     if names and not settings.draft_models:
         record.start.notes.append(f"{names[0]} drafts; to switch it off, set `draft.automatic` to false")
     edits = EditModels(load_edit_model)

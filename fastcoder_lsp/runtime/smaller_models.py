@@ -4,7 +4,6 @@ They need the same tokenizer, because a token must mean the same to both models,
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -25,25 +24,6 @@ from fastcoder_lsp.tokenizer import Tokenizer
 LEAST_KV_MB = 32  # least memory for the KV caches of smaller models, however much their weights need
 _WEIGHT_BYTES = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
 """Bytes of a weight by kind of engine; other kinds have two."""
-
-
-@dataclass(frozen=True, slots=True)
-class SmallerModelOptions:
-    """How smaller models are loaded: their names, the kind of their engines, and `context` tokens that each holds."""
-
-    names: tuple[str, ...]
-    kind: str
-    context: int
-    threads: int | None  # None: one for each core
-    memory_mb: int  # for the weights and KV caches of all
-    cache: Path
-
-    @classmethod
-    def by(cls, settings: Settings, names: tuple[str, ...], cache: Path) -> "SmallerModelOptions":
-        """The options in the settings, for these models."""
-        return cls(
-            names, settings.engine, settings.context_tokens, settings.threads or None, settings.draft_memory_mb, cache
-        )
 
 
 def smaller_model_names(
@@ -82,16 +62,22 @@ def smaller_model_names(
 
 
 class SmallerModels:
-    """The smaller models, loaded at first use; all fronts share their weights. `tokenizer`: the large model's."""
+    """The smaller models, loaded at first use as the settings say; all fronts share their weights.
 
-    def __init__(self, options: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:
-        self._options, self._tokenizer, self._progress = options, tokenizer, progress
+    `tokenizer`: the large model's.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...], settings: Settings, cache: Path, tokenizer: Tokenizer, progress: Progress
+    ) -> None:
+        self._names, self._settings, self._cache = names, settings, cache
+        self._tokenizer, self._progress = tokenizer, progress
         self._engines: list[Engines] | None = None
         self._slots: dict[str, list[Slots]] = {}
-        self._apart: Callable[[Engines], Engines] = _as_they_are
+        self._apart: Callable[[Engines], Engines] = lambda loaded: loaded
 
     def __len__(self) -> int:
-        return len(self._options.names)
+        return len(self._names)
 
     def of(self, front: str) -> Sequence[Slots]:
         """The models with caches of one front's documents; FastcoderError if one is missing, unfit or too large."""
@@ -124,15 +110,15 @@ class SmallerModels:
         self._engines = None
 
     def _load(self, loaded: list[Engines]) -> None:
-        options = self._options
-        found = [models.find(name, options.cache) for name in options.names]
+        settings, most_mb = self._settings, self._settings.draft_memory_mb
+        found = [models.find(name, self._cache) for name in self._names]
         for files in found:
             self._require_tokenizer(files)
-        weights_mb = sum(_weight_bytes(files, options.kind) for files in found) / 1e6
-        if weights_mb + LEAST_KV_MB * len(found) > options.memory_mb:
+        weights_mb = sum(_weight_bytes(files, settings.engine) for files in found) / 1e6
+        if weights_mb + LEAST_KV_MB * len(found) > most_mb:
             raise ResourceError(
                 f"the models in draft.models need {weights_mb + LEAST_KV_MB * len(found):.0f} MB; the limit is "
-                f"{options.memory_mb} MB",
+                f"{most_mb} MB",
                 "Raise draft.memory_mb, or name smaller ones in draft.models.",
             )
         for files in found:
@@ -140,19 +126,19 @@ class SmallerModels:
             one = engines.load_engines(
                 files,
                 engines.EngineOptions(
-                    kind=cast("engines.Kind", options.kind),  # the table of settings allows no other
-                    context=options.context,
-                    threads=options.threads,
-                    kv_mb=max(int((options.memory_mb - weights_mb) / len(found)), LEAST_KV_MB),
+                    kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
+                    context=settings.context_tokens,
+                    threads=settings.threads or None,
+                    kv_mb=max(int((most_mb - weights_mb) / len(found)), LEAST_KV_MB),
                 ),
-                cache=options.cache,
+                cache=self._cache,
                 progress=self._progress,
                 kernels=kernels_folder(),
             )
             loaded.append(self._apart(one))
 
     def _require_tokenizer(self, files: ModelFiles) -> None:
-        own, other = self._tokenizer, Tokenizer.load(files.folder, self._options.cache / "tokenizers")
+        own, other = self._tokenizer, Tokenizer.load(files.folder, self._cache / "tokenizers")
         same = own.identity == other.identity or (
             own.control == other.control
             and own.vocabulary == other.vocabulary
@@ -163,10 +149,6 @@ class SmallerModels:
                 f"{files.name} has a different tokenizer than the main model",
                 "Name a smaller model of the same family in draft.models.",
             )
-
-
-def _as_they_are(loaded: Engines) -> Engines:
-    return loaded
 
 
 def _weight_bytes(files: ModelFiles, kind: str) -> float:

@@ -18,7 +18,7 @@ from fastcoder_lsp.model.catalogue import FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.runtime import smaller_models
 from fastcoder_lsp.runtime.load import load_model
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, smaller_model_names
+from fastcoder_lsp.runtime.smaller_models import SmallerModels, smaller_model_names
 from fastcoder_lsp.runtime.start_record import read_start
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.test_exactness import request
@@ -47,8 +47,8 @@ def write_tokenizer(place: Path, letters: str) -> None:
 
 
 def models(folder: Path, cache: Path, *names: Path, memory_mb: int = 200) -> SmallerModels:
-    lending = SmallerModelOptions(tuple(map(str, names)), "cpu-fp32", 128, 1, memory_mb, cache)
-    return SmallerModels(lending, Tokenizer.load(folder), lambda _share, _what: None)
+    settings = Settings(engine="cpu-fp32", context_tokens=128, threads=1, draft_memory_mb=memory_mb)
+    return SmallerModels(tuple(map(str, names)), settings, cache, Tokenizer.load(folder), lambda _share, _what: None)
 
 
 def test_they_are_loaded_once_and_lent_to_every_front(folder: Path, tmp_path: Path) -> None:
