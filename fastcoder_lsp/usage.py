@@ -8,7 +8,6 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -45,14 +44,6 @@ class CountKey(NamedTuple):
     what: str
     """`shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its text still
     stands there), or a class of waiting times, such as `wait 100`."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """A count."""
-
-    key: CountKey
-    number: int
 
 
 def wait_class(ms: float) -> str:
@@ -94,18 +85,18 @@ class UsageStore:
             oldest = today - timedelta(days=KEPT_DAYS)
             database.execute("DELETE FROM counts WHERE day < ?", (oldest.isoformat(),))
 
-    def read(self) -> list[UsageRow]:
+    def read(self) -> dict[CountKey, int]:
         """All counts, by day; empty where nothing was counted yet. Damaged rows are left out."""
         if not self._path.exists():
-            return []
+            return {}
         with self._opened() as database:
             database.execute(_TABLE)
             rows = database.execute("SELECT day, language, source, what, number FROM counts ORDER BY day").fetchall()
-        return [
-            UsageRow(CountKey(*names), number)
+        return {
+            CountKey(*names): number
             for *names, number in rows
             if isinstance(number, int) and all(isinstance(name, str) for name in names)
-        ]
+        }
 
     def delete(self) -> bool:
         """Delete all counts; returns whether there were any."""

@@ -4,17 +4,18 @@ import argparse
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from html import escape
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
 from fastcoder_lsp.config import usage_folder
 from fastcoder_lsp.core.files import private_folder
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.usage import WAIT_MS, UsageRow, UsageStore
+from fastcoder_lsp.usage import WAIT_MS, CountKey, UsageStore
 
 SOURCES: Final[Mapping[str, str]] = {
     "model": "the model generated it for this request",
@@ -79,15 +80,14 @@ class UsageTotals:
         """Suggestions in each class of waiting times; the last one is the longest."""
         return [self.counts[f"wait {bound}"] for bound in (*WAIT_MS, "more")]
 
-    def wait_below_ms(self, share: float) -> int | None:
-        """The upper bound of the class with this share of the waits; None beyond all bounds, or without waits."""
+    @property
+    def half_wait_ms(self) -> int | None:
+        """The upper bound of the class with half of the waits; None beyond all bounds, or without waits."""
         waits = self.waits
-        wanted, so_far = share * sum(waits), 0
-        for bound, number in zip(WAIT_MS, waits, strict=False):
-            so_far += number
-            if number and so_far >= wanted:
-                return bound
-        return None
+        so_far = accumulate(waits)
+        return next(
+            (ms for ms, number in zip(WAIT_MS, so_far, strict=False) if number and 2 * number >= sum(waits)), None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The counts, for programs."""
@@ -123,22 +123,22 @@ class Usage:
         }
 
 
-def summed(rows: Iterable[UsageRow]) -> Usage:
+def summed(counts: Mapping[CountKey, int]) -> Usage:
     """Sum counts up; languages with the most shown suggestions come first."""
     everything = UsageTotals()
     languages: defaultdict[str, UsageTotals] = defaultdict(UsageTotals)
     sources: defaultdict[str, UsageTotals] = defaultdict(UsageTotals)
     weeks: defaultdict[date, UsageTotals] = defaultdict(UsageTotals)
     days = set[date]()
-    for row in rows:
+    for key, number in counts.items():
         try:
-            day = date.fromisoformat(row.key.day)
+            day = date.fromisoformat(key.day)
         except ValueError:
             continue  # a damaged row
         days.add(day)
         monday = day - timedelta(days=day.weekday())
-        for totals in (everything, languages[row.key.language], sources[row.key.source], weeks[monday]):
-            totals.counts[row.key.what] += row.number
+        for totals in (everything, languages[key.language], sources[key.source], weeks[monday]):
+            totals.counts[key.what] += number
     mondays = sorted(weeks)
     count = (mondays[-1] - mondays[0]).days // 7 + 1 if mondays else 0
     every = [mondays[0] + timedelta(weeks=number) for number in range(count)][-_MOST_WEEKS:]
@@ -159,7 +159,7 @@ def page(usage: Usage) -> str:
         ("accepted", f"{_percent(whole.accepted_share)} of {whole.shown:,} shown"),
         ("characters not typed", f"{whole.characters:,}"),
         ("kept after a minute", _percent(whole.kept_share)),
-        ("half come within", _bound(whole.wait_below_ms(0.5))),
+        ("half come within", _bound(whole.half_wait_ms)),
     )
     period = f"{usage.first} to {usage.last}." if usage.first else "Nothing was counted yet."
     weeks = list(usage.weeks.items())
@@ -180,7 +180,7 @@ def page(usage: Usage) -> str:
             "<h2>Is it getting better?</h2><p>Share of the shown suggestions that were accepted, by week.</p>",
             _bars(labels, [totals.accepted_share or 0.0 for _, totals in weeks], _percent, highest=1.0),
             "<p>Characters that accepting inserted, by week.</p>",
-            _bars(labels, [float(totals.characters) for _, totals in weeks], _number, kind="second"),
+            _bars(labels, [float(totals.characters) for _, totals in weeks], "{:,.0f}".format, kind="second"),
             "<h2>What is slow?</h2><p>Milliseconds from the request to the suggestion, by source.</p>",
             *(_waits(name, totals) for name, totals in usage.sources.items() if any(totals.waits)),
             "</body></html>\n",
@@ -234,10 +234,6 @@ def _bars(
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}"
 
 
 def _bound(ms: int | None) -> str:

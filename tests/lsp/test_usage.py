@@ -27,8 +27,8 @@ def key(what: str = "shown", language: str = "python", source: str = "model", da
 def counts(store: UsageStore) -> dict[str, int]:
     """what → number, in all languages and sources."""
     found: dict[str, int] = {}
-    for row in store.read():
-        found[row.key.what] = found.get(row.key.what, 0) + row.number
+    for one, number in store.read().items():
+        found[one.what] = found.get(one.what, 0) + number
     return found
 
 
@@ -126,11 +126,11 @@ def test_the_store_is_bounded_and_takes_no_odd_names(tmp_path: Path) -> None:
     languages = [f"language{number}" for number in range(MOST_LANGUAGES + 20)]
     store.add({key(language=language): 1 for language in [*languages, "/home/me/secret", "x" * 99]}, TODAY)
     store.add({key(day=TODAY + timedelta(days=KEPT_DAYS + 1)): 5}, TODAY)
-    kept = {row.key.language for row in store.read()}
+    kept = {one.language for one in store.read()}
     assert len(kept) <= MOST_LANGUAGES + 2
     assert not any("/" in name or len(name) > 40 for name in kept)
     store.add({key(): 1}, TODAY + timedelta(days=KEPT_DAYS + 1))
-    assert {row.key.day for row in store.read()} == {(TODAY + timedelta(days=KEPT_DAYS + 1)).isoformat()}
+    assert {one.day for one in store.read()} == {(TODAY + timedelta(days=KEPT_DAYS + 1)).isoformat()}
 
 
 def test_a_hundred_thousand_suggestions_stay_small(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_hundred_thousand_suggestions_stay_small(tmp_path: Path) -> None:
         for what in whats
     }
     store.add(year, TODAY)
-    assert sum(row.number for row in store.read() if row.key.what == "shown") > 100_000
+    assert sum(number for one, number in store.read().items() if one.what == "shown") > 100_000
     assert (tmp_path / FILE).stat().st_size <= 5_000_000
     drawn = page(summed(store.read()))
     assert "<script" not in drawn
