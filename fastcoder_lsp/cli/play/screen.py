@@ -181,50 +181,15 @@ def shortened(line_before: str, unit: str) -> int:
 
 def key_bindings(screen: Screen) -> KeyBindings:
     """The key bindings of a screen."""
-    bindings = KeyBindings()
-    ghost_shown = Condition(lambda: screen.session.ghost is not None)
-    _bind_ghost(bindings, screen, ghost_shown)
-    _bind_typing(bindings, ghost_shown)
-    _bind_files(bindings, screen)
-    return bindings
+    session, bindings = screen.session, KeyBindings()
+    ghost_shown, on = Condition(lambda: session.ghost is not None), bindings.add
 
-
-def _bind_ghost(bindings: KeyBindings, screen: Screen, ghost_shown: Condition) -> None:
-    session = screen.session
-
-    @bindings.add("tab", filter=ghost_shown)
-    def accept(_: KeyPressEvent) -> None:
-        screen.put(*session.accept())
-
-    @bindings.add("c-right", filter=ghost_shown)
-    @bindings.add("escape", "f", filter=ghost_shown)
-    def accept_word(_: KeyPressEvent) -> None:
-        screen.put(*session.accept_word())
-
-    @bindings.add("escape")
+    @on("escape")
     def dismiss(_: KeyPressEvent) -> None:
         session.dismiss()
         session.notice = ""
 
-    @bindings.add("c-space")
-    def ask(_: KeyPressEvent) -> None:
-        session.ask(invoked=True)
-
-
-def _bind_typing(bindings: KeyBindings, ghost_shown: Condition) -> None:
-    @bindings.add("tab", filter=~ghost_shown)
-    def indent(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        line = buffer.document.current_line_before_cursor
-        buffer.insert_text(tab(line, indent_unit(buffer.text)))
-
-    @bindings.add("enter")
-    def newline(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        line = buffer.document.current_line_before_cursor
-        buffer.insert_text(new_line(line, indent_unit(buffer.text)))
-
-    @bindings.add("backspace")
+    @on("backspace")
     def backspace(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.selection_state is not None:
@@ -233,29 +198,24 @@ def _bind_typing(bindings: KeyBindings, ghost_shown: Condition) -> None:
         line = buffer.document.current_line_before_cursor
         buffer.delete_before_cursor(shortened(line, indent_unit(buffer.text)))
 
-    @bindings.add("c-z", save_before=lambda _: False)
-    def undo(event: KeyPressEvent) -> None:
-        event.current_buffer.undo()
+    def insert(text: Callable[[str, str], str]) -> Callable[[KeyPressEvent], None]:
+        def insert_text(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            buffer.insert_text(text(buffer.document.current_line_before_cursor, indent_unit(buffer.text)))
 
-    @bindings.add("c-y", save_before=lambda _: False)
-    def redo(event: KeyPressEvent) -> None:
-        event.current_buffer.redo()
+        return insert_text
 
-
-def _bind_files(bindings: KeyBindings, screen: Screen) -> None:
-    @bindings.add("c-n")
-    def next_file(_: KeyPressEvent) -> None:
-        screen.show_next(1)
-
-    @bindings.add("c-p")
-    def previous_file(_: KeyPressEvent) -> None:
-        screen.show_next(-1)
-
-    @bindings.add("c-r")
-    def reset(event: KeyPressEvent) -> None:
-        event.current_buffer.document = Document(screen.session.current.original, 0)
-
-    @bindings.add("c-q")
-    @bindings.add("c-c")
-    def quit_(event: KeyPressEvent) -> None:
-        event.app.exit()
+    on("tab", filter=ghost_shown)(lambda _: screen.put(*session.accept()))
+    for keys in (("c-right",), ("escape", "f")):
+        on(*keys, filter=ghost_shown)(lambda _: screen.put(*session.accept_word()))
+    on("c-space")(lambda _: session.ask(invoked=True))
+    on("tab", filter=~ghost_shown)(insert(tab))
+    on("enter")(insert(new_line))
+    on("c-z", save_before=lambda _: False)(lambda event: event.current_buffer.undo())
+    on("c-y", save_before=lambda _: False)(lambda event: event.current_buffer.redo())
+    on("c-n")(lambda _: screen.show_next(1))
+    on("c-p")(lambda _: screen.show_next(-1))
+    on("c-r")(lambda event: setattr(event.current_buffer, "document", Document(session.current.original, 0)))
+    for key in ("c-q", "c-c"):
+        on(key)(lambda event: event.app.exit())
+    return bindings
