@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.cli.options import require_writable
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
+from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import ModelMissingError, UsageError
+from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of
+from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.config import Settings, SettingsLayer
     from fastcoder_lsp.prompt.retrieval import LatestPrompt
 
 
@@ -82,7 +84,6 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(path)
     offset = offset_of(text, line, column)
 
-    from fastcoder_lsp.config import SettingsLayer, resolve
     from fastcoder_lsp.workspace.languages import language_of
 
     chosen = {
@@ -129,15 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
     else:
-        print(completion.text)
-        if completion.reason is not None:
-            print(f"No suggestion: {completion.reason.text} {completion.reason.hint}".rstrip(), file=sys.stderr)
-        if arguments.trace:
-            print("\n" + "\n".join(trace_lines(completion)))
-        for shown in prompts if arguments.show_prompt else ():
-            from fastcoder_lsp.prompt.retrieval import account
-
-            print("\n" + "\n".join(account(shown, text, offset)) + "\n\n" + shown.text)
+        _show(completion, (text, offset), prompts if arguments.show_prompt else (), traced=arguments.trace)
     if arguments.trace_html is not None:
         from fastcoder_lsp.prompt.retrieval import account
 
@@ -146,13 +139,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if refused is None else UsageError.exit_code
 
 
+def _show(completion: Completion, at: tuple[str, int], prompts: "Sequence[LatestPrompt]", *, traced: bool) -> None:
+    """Print the suggestion, or why there is none; its trace and prompts after it. `at`: the text and the cursor."""
+    print(completion.text)
+    if completion.reason is not None:
+        print(f"No suggestion: {completion.reason.text} {completion.reason.hint}".rstrip(), file=sys.stderr)
+    if traced:
+        print("\n" + "\n".join(trace_lines(completion)))
+    for shown in prompts:
+        from fastcoder_lsp.prompt.retrieval import account
+
+        print("\n" + "\n".join(account(shown, *at)) + "\n\n" + shown.text)
+
+
 def refusal(
     request: CompletionRequest, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings"
 ) -> Reason | None:
     """Why editors get no suggestion here: the file's name or size, or the text before the cursor; None if they do."""
     from fastcoder_lsp.completion.reasons import secret_line
     from fastcoder_lsp.lsp.reasons import of_rule
-    from fastcoder_lsp.workspace.rules import ReadingRules
     from fastcoder_lsp.workspace.secret_lines import in_secret
 
     settings = next(iter(folders.values()), settings)
@@ -169,9 +174,6 @@ def refusal(
 
 def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Path, Settings]":
     """The folder that drafts come from, with its settings; none if `file` is in no workspace."""
-    from fastcoder_lsp.config import resolve
-    from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of
-
     if named is not None and named.exists() and not named.is_dir():
         raise UsageError(f"{named} is a file, not a folder", "Name the workspace's folder.")
     if named is not None and not named.exists():
@@ -203,7 +205,6 @@ def parse_place(place: str) -> tuple[Path, int, int]:
 def read_text(path: Path) -> str:
     r"""A regular file's text with `\n` line ends."""
     from fastcoder_lsp.workspace.regular import NotRegularError, read_real
-    from fastcoder_lsp.workspace.rules import resolved
 
     try:
         text = read_real(resolved(path), MAX_BYTES).decode("utf-8")

@@ -5,7 +5,9 @@ import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from fastcoder_lsp.core.controls import counted
+from fastcoder_lsp.cli.terminal import on_disk
+from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.core.controls import counted, raw_stream
 from fastcoder_lsp.errors import FastcoderError
 
 
@@ -52,9 +54,6 @@ def _build(arguments: argparse.Namespace) -> int:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from fastcoder_lsp import model
-    from fastcoder_lsp.cli.terminal import on_disk
-    from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.core.controls import raw_stream
     from fastcoder_lsp.draft.frozen_table import TableShape, table_of
     from fastcoder_lsp.index.corpus import Corpora, checked_name
     from fastcoder_lsp.tokenizer import Tokenizer
@@ -87,7 +86,6 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _list(_arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.corpus import Corpora
 
     infos = Corpora(cache_folder()).infos()
@@ -100,8 +98,6 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.cli.terminal import on_disk
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.corpus import Corpora
 
     with on_disk("the list of corpora", cache_folder()):

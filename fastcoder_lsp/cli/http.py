@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.cli.options import at_least
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import keep_log_quiet
+from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.config import Settings
     from fastcoder_lsp.http.guard import AccessRules
     from fastcoder_lsp.http.sessions import OpenSessionHost
 
@@ -56,7 +56,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from fastcoder_lsp.config import SettingsLayer, resolve
     from fastcoder_lsp.http.guard import LOOPBACK, AccessRules
 
     here = arguments.host in LOOPBACK
@@ -131,7 +130,6 @@ def _shared(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]
 
 def _alone(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]:
     """Opens sessions with a model in this process; the second function closes it."""
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.host.local import ModelServer
     from fastcoder_lsp.runtime.load import make_runtime
     from fastcoder_lsp.runtime.succession import load_first

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.options import at_least
-from fastcoder_lsp.core.controls import counted
+from fastcoder_lsp.cli.terminal import on_disk
+from fastcoder_lsp.config import Settings, cache_folder, resolve
+from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.core.controls import counted, raw_stream
 from fastcoder_lsp.errors import FastcoderError, UsageError
+from fastcoder_lsp.workspace.folders import Folder, read_settings_file, store_folder
+from fastcoder_lsp.workspace.rules import resolved
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.config import Settings
     from fastcoder_lsp.index.store import Store
     from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -102,10 +106,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.cli.terminal import on_disk
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import Store
-    from fastcoder_lsp.workspace.folders import store_folder
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
     settings = _settings(root)
@@ -129,7 +130,6 @@ def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenize
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from fastcoder_lsp.core.controls import raw_stream
     from fastcoder_lsp.index.chunks import ChunkedEncoder
     from fastcoder_lsp.workspace.intake import Intake
 
@@ -152,7 +152,6 @@ def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenize
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.index.segment import DamagedError
     from fastcoder_lsp.index.stored import check_order, load
 
@@ -175,7 +174,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _search(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.config.resolve import shown
     from fastcoder_lsp.index.searcher import search_text
 
     if not arguments.text:
@@ -195,10 +193,7 @@ def _search(arguments: argparse.Namespace) -> int:
 def _clear(arguments: argparse.Namespace) -> int:
     import shutil
 
-    from fastcoder_lsp.cli.terminal import on_disk
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import WriterLock
-    from fastcoder_lsp.workspace.folders import store_folder
 
     root = _folder(arguments)
     folder = store_folder(cache_folder(), root, "any").parent
@@ -216,8 +211,6 @@ def _clear(arguments: argparse.Namespace) -> int:
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    from fastcoder_lsp.workspace.rules import resolved
-
     folder = resolved(arguments.folder)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", "Name the workspace's folder.")
@@ -232,9 +225,6 @@ def _tokenizer(arguments: argparse.Namespace) -> "Tokenizer":
 
 
 def _settings(root: Path) -> "Settings":
-    from fastcoder_lsp.config import resolve
-    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
-
     from_file, _ = read_settings_file(Folder(root.as_uri(), root))
     settings, _ = resolve([from_file] if from_file else [])
     return settings
@@ -242,9 +232,7 @@ def _settings(root: Path) -> "Settings":
 
 def _place(root: Path, tokenizer: "Tokenizer") -> Path:
     """The folder's index; without one by its own settings, the latest that an editor made. Raises FastcoderError."""
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.stored import FILE_NAME
-    from fastcoder_lsp.workspace.folders import store_folder
 
     place = store_folder(cache_folder(), root, tokenizer.identity, _settings(root))
     if (place / FILE_NAME).is_file():

@@ -2,19 +2,23 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from fastcoder_lsp import model
 from fastcoder_lsp.cli.progress import progress_shown, shares
+from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.model.catalogue import BITS, EDIT_MODELS, PublishedEditModel, fitting_edit_model
+from fastcoder_lsp.model.choice import (
+    MEMORY_SHARE,
+    PRECISIONS,
+    PROMPT_TOKENS,
+    Choice,
+    SizeAssessment,
+    current_choice,
+)
 from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.model.choice import Choice
-from collections.abc import Sequence
-
-from fastcoder_lsp.model.catalogue import BITS, EDIT_MODELS, PublishedEditModel
-from fastcoder_lsp.model.choice import PRECISIONS, PROMPT_TOKENS, Choice, SizeAssessment
+from fastcoder_lsp.model.machine import installed_bytes, usable_gpu_bytes
 from fastcoder_lsp.model.store import size_text
 
 NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
@@ -97,10 +101,6 @@ def _action(
 
 def _list(_arguments: argparse.Namespace) -> int:
     """Print one line for each model, and a table of the family; the exit code is 0 even without a model."""
-    from fastcoder_lsp import model
-    from fastcoder_lsp.cli.model import OTHERWISE, table
-    from fastcoder_lsp.model.store import size_text
-
     choice = _measured_choice(every=True)
     default = _default_digest()
     found = model.entries()
@@ -119,8 +119,7 @@ def _list(_arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured_choice(*, every: bool = False) -> "Choice":
-    from fastcoder_lsp.config import cache_folder
+def _measured_choice(*, every: bool = False) -> Choice:
     from fastcoder_lsp.runtime.model_choice import chosen_model
 
     with progress_shown() as shown:
@@ -129,7 +128,6 @@ def _measured_choice(*, every: bool = False) -> "Choice":
 
 def _chosen(digest: str) -> str:
     """The loss of a model's calibrated weights, for the user."""
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.model.inventory import engine_conversions
 
     cache = cache_folder()
@@ -145,8 +143,6 @@ def _chosen(digest: str) -> str:
 
 def _pull(arguments: argparse.Namespace) -> int:
     """Download; print the finished model on stdout, everything else on stderr."""
-    from fastcoder_lsp import model
-    from fastcoder_lsp.cli.model import OTHERWISE, table
     from fastcoder_lsp.runtime.compile_ahead import DEFAULT_HEADS, CompileAhead
 
     offers: list[DownloadOffer] = []
@@ -187,12 +183,6 @@ def _pull(arguments: argparse.Namespace) -> int:
 
 def _edit_model(name: str) -> str:
     """The edit model to download: the named one, or the one that fits this machine; prints what there is."""
-    from fastcoder_lsp.cli.model import edit_table
-    from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.model.catalogue import fitting_edit_model
-    from fastcoder_lsp.model.choice import MEMORY_SHARE, current_choice
-    from fastcoder_lsp.model.machine import installed_bytes, usable_gpu_bytes
-
     chosen = current_choice(cache_folder(), usable_gpu_bytes()).chosen
     fitting = fitting_edit_model(chosen.size, int(installed_bytes() * MEMORY_SHARE) - chosen.memory_bytes)
     _say(f"{edit_table(fitting)}\n* fits beside {chosen.size.name}, the code model that `auto` chooses here")
@@ -225,24 +215,17 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp import model
-
     print(model.find(arguments.name).folder)
     return 0
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp import model
-    from fastcoder_lsp.model.store import size_text
-
     entry = model.remove(arguments.name)
     print(f"removed {entry.name} ({size_text(entry.size)})")
     return 0
 
 
 def _default_digest() -> str:
-    from fastcoder_lsp import model
-
     try:
         return model.find("auto").digest
     except FastcoderError:
@@ -250,8 +233,6 @@ def _default_digest() -> str:
 
 
 def _announce(offer: DownloadOffer) -> None:
-    from fastcoder_lsp.model.store import size_text
-
     if offer.reason:
         _say(f"{offer.reason[:1].upper()}{offer.reason[1:]}.")
     if offer.download_bytes:
@@ -278,16 +259,13 @@ def _say(line: str) -> None:
 
 
 _HEAD = ("model", "precision", "ms a token", f"prompt of {PROMPT_TOKENS}", "memory", "download", "licence", "verdict")
-_RIGHT = slice(2, 6)  # columns of numbers
 OTHERWISE = "To choose otherwise, run `fastcoder-lsp model pull NAME`, and set `model` to NAME."
 
 
 def table(choice: Choice) -> str:
     """A line for each size and precision; `*` before the one that `auto` chooses."""
-    rows = [_HEAD, *(_row(verdict, choice) for verdict in choice.verdicts)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    marks = [" ", *("*" if verdict == choice.chosen else " " for verdict in choice.verdicts)]
-    return "\n".join(f"{mark} {_line(row, widths)}".rstrip() for mark, row in zip(marks, rows, strict=True))
+    rows = [(verdict == choice.chosen, _row(verdict, choice)) for verdict in choice.verdicts]
+    return _aligned(_HEAD, rows, slice(2, 6))
 
 
 def _row(verdict: SizeAssessment, choice: Choice) -> tuple[str, ...]:
@@ -302,18 +280,24 @@ def _row(verdict: SizeAssessment, choice: Choice) -> tuple[str, ...]:
 
 def edit_table(fitting: PublishedEditModel) -> str:
     """A line for each edit model; `*` before the one that fits this machine."""
-    facts = (
-        (one.hub_id, size_text(one.download_bytes), size_text(one.base.read_bytes(BITS[0])), one.licence)
+    rows = [
+        (
+            one is fitting,
+            (one.hub_id, size_text(one.download_bytes), size_text(one.base.read_bytes(BITS[0])), one.licence),
+        )
         for one in EDIT_MODELS
+    ]
+    return _aligned(("edit model", "download", "memory", "licence"), rows, slice(1, 3))
+
+
+def _aligned(head: Sequence[str], rows: Sequence[tuple[bool, Sequence[str]]], right: slice) -> str:
+    """A table with `*` before the rows that are marked; `right`: the columns of numbers."""
+    marked = [(False, head), *rows]
+    widths = [max(map(len, column)) for column in zip(*(row for _, row in marked), strict=True)]
+    numbers = range(len(head))[right]
+    sides = [">" if column in numbers else "<" for column in range(len(head))]
+    lines = (
+        (mark, "  ".join(f"{text:{side}{width}}" for text, side, width in zip(row, sides, widths, strict=True)))
+        for mark, row in marked
     )
-    rows = [("edit model", "download", "memory", "licence"), *facts]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    marks = [" ", *("*" if one is fitting else " " for one in EDIT_MODELS)]
-    lines = (_line(row, widths, slice(1, 3)) for row in rows)
-    return "\n".join(f"{mark} {line}".rstrip() for mark, line in zip(marks, lines, strict=True))
-
-
-def _line(row: Sequence[str], widths: Sequence[int], right: slice = _RIGHT) -> str:
-    aligned = [f"{text:{width}}" for text, width in zip(row, widths, strict=True)]
-    aligned[right] = [f"{text:>{width}}" for text, width in zip(row[right], widths[right], strict=True)]
-    return "  ".join(aligned)
+    return "\n".join(f"{'*' if mark else ' '} {line}".rstrip() for mark, line in lines)

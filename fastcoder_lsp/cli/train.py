@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastcoder_lsp.cli.options import above_zero, at_least, filled, share, weight
 from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core.controls import counted
 
 if TYPE_CHECKING:
@@ -283,7 +284,6 @@ def _add_import(actions: Actions) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.published import bring_in
 
     record = bring_in(arguments.folder, arguments.model, arguments.to, cache_folder())
@@ -316,7 +316,6 @@ def _add_self(actions: Actions) -> None:
 
 
 def _self(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.skipped import search_skipped
 
     def progress(tried: int, speed: float) -> None:
@@ -354,7 +353,6 @@ def _add_export(actions: Actions) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.tuning import export_run
 
     record = export_run(arguments.out, arguments.model, arguments.to, cache_folder())
@@ -446,7 +444,6 @@ def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def _run(session: "type[TrainingSession]", arguments: argparse.Namespace, own: Any) -> int:
     from fastcoder_lsp.cli.train_progress import tell, watched
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
     from fastcoder_lsp.train.session import TrainingJob
 
