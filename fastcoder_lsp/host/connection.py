@@ -25,10 +25,10 @@ _RECEIVED = 65_536
 
 
 class Channel:
-    """Sends and receives messages of at most `most` bytes over the socket `connected`, which it closes."""
+    """Sends and receives messages over the socket `connected`, which it closes."""
 
-    def __init__(self, connected: socket.socket, most: int = MOST_BYTES) -> None:
-        self._socket, self._most = connected, most
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
         self._writing = threading.Lock()
         self._closed = False
 
@@ -48,7 +48,7 @@ class Channel:
         if head is None:
             return None
         (length,) = _LENGTH.unpack(head)
-        if length > self._most:
+        if length > MOST_BYTES:
             raise ProtocolError(f"a message of {length} bytes")
         return self._exactly(length, begun=True)
 

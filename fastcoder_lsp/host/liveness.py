@@ -104,7 +104,7 @@ class WorkerWatch:
     """
 
     def __init__(
-        self, probe: Callable[[Callable[[], object]], None], look_s: float, clock: Callable[[], float] = time.monotonic
+        self, probe: Callable[[Callable[[], None]], None], look_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._probe, self._look_s, self._clock = probe, look_s, clock
         self._looked_s = clock()

@@ -30,7 +30,6 @@ from fastcoder_lsp.workspace.shared_stores import SharedStores
 
 if TYPE_CHECKING:
     from fastcoder_lsp.runtime.succession import Successor
-    from fastcoder_lsp.workspace.live_index import IndexProgress
 
 SHOWN_EVERY_S = 1.0  # between two reports of the same stage
 LoadModel = Callable[[Settings, Progress], Model]  # loads the model that fronts share; called in the scheduler's thread
@@ -50,7 +49,7 @@ class ModelServer:
         self._load, self._settings, self._alone = load, settings, alone
         self._lock = threading.Lock()
         self._names = (f"front-{number}" for number in itertools.count(1))
-        self._fronts: dict[LocalHost, None] = {}
+        self._fronts: dict[LocalHost, protocol.HostListener] = {}
         self.make, self.stores = make, SharedStores(cache)
         self._successor: Successor | None = None
         self.succession = protocol.Succession()
@@ -68,7 +67,7 @@ class ModelServer:
         """Open a host for one more front (`OpenHost`)."""
         with self._lock:
             front = LocalHost(self, next(self._names), listener, settings, folders, texts)
-            self._fronts[front] = None
+            self._fronts[front] = listener
         self.want(settings)
         if self.succession.following:
             listener(self.succession)
@@ -151,18 +150,18 @@ class ModelServer:
     def _follow(self, succession: protocol.Succession) -> None:
         if succession != self.succession:
             self.succession = succession
-            for front in tuple(self._fronts):
-                front.follow(succession)
+            for listener in tuple(self._fronts.values()):
+                listener(succession)
 
     def _tell(self, text: str) -> None:
-        for front in tuple(self._fronts):
-            front.tell(text)
+        for listener in tuple(self._fronts.values()):
+            listener(protocol.Notice(text))
 
     def fronts(self) -> int:
         """The number of fronts."""
         return len(self._fronts)
 
-    def probe(self, reply: Callable[[], object]) -> None:
+    def probe(self, reply: Callable[[], None]) -> None:
         """Let the worker call `reply` between two pieces of work, or at once if it is idle."""
         with self._lock:
             front = next(iter(self._fronts), None)
@@ -215,9 +214,15 @@ class LocalHost:
         folders: Mapping[Path, Settings],
         texts: OpenTexts | None = None,
     ) -> None:
-        self._server, self._name, self._listener, self._settings = server, name, listener, settings
+        self._server, self._name, self._settings = server, name, settings
         self._process = psutil.Process()
-        self._workspace = FrontWorkspace(folders, server.stores, texts or OpenTexts(), self._indexing, self.tell)
+        self._workspace = FrontWorkspace(
+            folders,
+            server.stores,
+            texts or OpenTexts(),
+            lambda progress: listener(protocol.Indexing(progress.done, progress.total, progress.building)),
+            lambda text: listener(protocol.Notice(text)),
+        )
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: protocol.Command) -> None:
@@ -236,9 +241,9 @@ class LocalHost:
             case _:
                 self._client.send(command)
 
-    def between_pieces(self, call: Callable[[], object]) -> None:
+    def between_pieces(self, call: Callable[[], None]) -> None:
         """Call a function in the scheduler's thread between two pieces of work."""
-        self._client.post(self._client, lambda: _call(call))
+        self._client.post(self._client, call)
 
     def facts(self) -> protocol.HostFacts:
         """The facts at this moment."""
@@ -278,26 +283,12 @@ class LocalHost:
 
     def _make(self, model: Model) -> Runtime:
         """Make this front's runtime, and start its datastore with the tokenizer; in the scheduler's thread."""
-        settings = self._settings
-        around = self._workspace.surroundings(drafted_from=wants_datastore(settings))
-        runtime = self._server.make(model, settings, around, self._name)
+        runtime = self._server.make(model, self._settings, self._around(), self._name)
         self._workspace.begin(runtime.tokenizer)
         return runtime
 
-    def _indexing(self, progress: "IndexProgress") -> None:
-        self._listener(protocol.Indexing(progress.done, progress.total, progress.building))
-
-    def follow(self, succession: protocol.Succession) -> None:
-        """Tell which model answers until a larger one is ready; from any thread."""
-        self._listener(succession)
-
-    def tell(self, text: str) -> None:
-        """Show a notice to the user; from any thread."""
-        self._listener(protocol.Notice(text))
-
-
-def _call(call: Callable[[], object]) -> None:
-    call()
+    def _around(self) -> WorkspaceView:
+        return self._workspace.surroundings(drafted_from=wants_datastore(self._settings))
 
 
 def open_alone(

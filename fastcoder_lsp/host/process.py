@@ -105,7 +105,7 @@ class LazyModelServer:
             core = self._core
         return core.open(listener, settings, folders, texts)
 
-    def probe(self, reply: Callable[[], object]) -> None:
+    def probe(self, reply: Callable[[], None]) -> None:
         """Let the worker call `reply` between two pieces of work; returns at once."""
         if self._core is None:
             reply()

@@ -66,7 +66,11 @@ def place_of(*names: str) -> str:
 
 def preferred(place: str, replicas: Iterable[str]) -> Sequence[str]:
     """All of `replicas` in order of preference for `place`."""
-    return sorted(replicas, key=lambda replica: _score(place, replica), reverse=True)
+
+    def score(replica: str) -> bytes:
+        return hashlib.blake2b(f"{place}\n{replica}".encode(), digest_size=8).digest()
+
+    return sorted(replicas, key=score, reverse=True)
 
 
 def with_room(order: Sequence[str], open_: Mapping[str, int | None], most: int) -> Sequence[str]:
@@ -77,10 +81,6 @@ def with_room(order: Sequence[str], open_: Mapping[str, int | None], most: int) 
     `most` of a replica.
     """
     return [*order[:1], *(name for name in order[1:] if (open_.get(name) or 0) <= most // 2)]
-
-
-def _score(place: str, replica: str) -> bytes:
-    return hashlib.blake2b(f"{place}\n{replica}".encode(), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Engine, Engines, Progress, Snapshot
@@ -23,7 +25,7 @@ from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, retri
 from fastcoder_lsp.runtime.context import GOOD_ENOUGH, MOST_CHARACTERS
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.load import wants_datastore
-from fastcoder_lsp.runtime.parts import Model, Runtime
+from fastcoder_lsp.runtime.parts import Model, WorkspaceView
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
@@ -195,14 +197,12 @@ class TenantHost(LocalHost):
         self._folders, self._words = folders, core.words
         super().__init__(core, name, listener, settings, folders)
 
-    def _make(self, model: Model) -> Runtime:
+    @override
+    def _around(self) -> WorkspaceView:
         around = self._workspace.surroundings(drafted_from=self._drafted)
         context = GivenExtras(TeamContext(self._words, self._folders))
         # Without a workspace's name drafters write nothing: two tenants may read the same repository.
-        own = replace(around, workspace="", context=context)
-        runtime = self._server.make(model, self._settings, own, self._name)
-        self._workspace.begin(runtime.tokenizer)
-        return runtime
+        return replace(around, workspace="", context=context)
 
 
 class TeamCore(ModelServer):
@@ -224,7 +224,7 @@ class TeamCore(ModelServer):
         with self._lock:
             name = f"{tenant}{TENANT_ENDS}{next(self._names)}"
             front = TenantHost(self, name, listener, self.settings, folders)
-            self._fronts[front] = None
+            self._fronts[front] = listener
         return front
 
     def close(self, wait_s: float) -> None:
