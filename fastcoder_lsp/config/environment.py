@@ -112,7 +112,8 @@ def host_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if (name.upper() in _NAMES or name.upper().startswith(_BEGINNINGS)) and not _secret(name)
+        if (name.upper() in _NAMES or name.upper().startswith(_BEGINNINGS))
+        and not any(word in name.upper() for word in _SECRETS)
     }
 
 
@@ -120,10 +121,6 @@ def computing_environment() -> tuple[str, ...]:
     """The variables that change what a host computes, as sorted lines; editors share a host only if they agree."""
     among = host_environment().items()
     return tuple(sorted(f"{name}={value}" for name, value in among if name.upper().startswith(_COMPUTING)))
-
-
-def _secret(name: str) -> bool:
-    return any(word in name.upper() for word in _SECRETS)
 
 
 def processor() -> str:

@@ -86,7 +86,9 @@ def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -
     parsed = _parse(value, spec)
     if not trusted:
         parsed = _restricted(parsed, chosen[spec.attribute], spec)
-    chosen[spec.attribute] = _added(chosen[spec.attribute], parsed) if _adds_up(spec) else parsed
+    if spec.scope is Scope.NARROW and isinstance(parsed, tuple):  # lists of exclusions add up
+        parsed = tuple(dict.fromkeys((*chosen[spec.attribute], *parsed)))
+    chosen[spec.attribute] = parsed
 
 
 def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
@@ -161,14 +163,6 @@ def _restricted(value: Any, current: Any, spec: Spec) -> object:
     if spec.kind is int:
         return min(value, current)
     return value
-
-
-def _adds_up(spec: Spec) -> bool:
-    return spec.scope is Scope.NARROW and spec.kind is tuple
-
-
-def _added(current: Any, more: Any) -> object:
-    return tuple(dict.fromkeys((*current, *more)))
 
 
 def _shown(value: object) -> str:

@@ -52,7 +52,7 @@ class NextEdits:
     """The state of a session.
 
     `may_read`: whether the rules allow to remember the changes of the document with this URI. `is_secret` judges its
-    lines; `key_above` finds the beginning of a private key. `clock` is in milliseconds.
+    lines; `key_above` finds the beginning of a private key.
     """
 
     def __init__(
@@ -62,9 +62,8 @@ class NextEdits:
         key_above: KeyAbove,
         secrets: tuple[SecretLines, Values],
         usage: UsageCounter,
-        clock: Callable[[], float] = now_ms,
     ) -> None:
-        self.clock, self._usage = clock, usage
+        self.clock, self._usage = now_ms, usage
         self.history, self.gate = EditHistory(may_read, is_secret, key_above, *secrets), EditGate()
         self.reasons, self.counts, self.spans = Reasons(), EditCounts(), SpanStatistics()
         self._ids = itertools.count(1)

@@ -154,7 +154,7 @@ class Session:
         self.folders = folders
         self.documents = Documents()
         self.usage = UsageCounter(
-            asyncio.get_running_loop(), UsageStore(usage_folder()), self._may_count, self._text_of
+            asyncio.get_running_loop(), UsageStore(usage_folder()), lambda: self._active.usage_enabled, self._text_of
         )
         self.accepts = Accepts(self._handle_accept)
         self.traces = Traces(_TRACED_DOCUMENTS)
@@ -289,9 +289,6 @@ class Session:
         self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Use ----------------------------------------------------------------------------------------------------------
-
-    def _may_count(self) -> bool:
-        return self._active.usage_enabled
 
     def _text_of(self, uri: str) -> str | None:
         document = self.documents.get(uri)

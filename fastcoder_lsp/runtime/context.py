@@ -37,6 +37,7 @@ FEW = 4
 """With fewer pieces than this the document has too few words for a query: its tests, or what it tests, are shown."""
 
 _LEAST_LINES = 2  # lines that are left of a piece, for it to be shown
+RECENT_DOCUMENTS = 8  # whose texts are kept
 RECENT_PLACES = 4
 RECENT_LINES = 6  # lines shown on each side of a place
 VISITED_PLACES = 2  # visited places shown after the edited ones, which tell more
@@ -352,10 +353,9 @@ def _kind(language: str) -> str:
 
 
 class RecentPlaces:
-    """The most recently edited and visited places; `documents`: how many documents' texts are kept."""
+    """The most recently edited and visited places."""
 
-    def __init__(self, documents: int = 8) -> None:
-        self._capacity = documents
+    def __init__(self) -> None:
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._paths: dict[str, str] = {}
         self._edited: _Places = OrderedDict()
@@ -365,7 +365,7 @@ class RecentPlaces:
         """Record the current text of the document at `path` (empty: a document without a path)."""
         before = self._texts.pop(uri, None)
         self._texts[uri], self._paths[uri] = text, path
-        while len(self._texts) > self._capacity:
+        while len(self._texts) > RECENT_DOCUMENTS:
             self._paths.pop(self._texts.popitem(last=False)[0], None)
         if before is not None and before != text:
             _remember(self._edited, RECENT_PLACES, uri, path, text, first_difference(before, text))

@@ -5,7 +5,6 @@ process was stopped. Therefore each time is checked against its neighbours, and 
 """
 
 import hashlib
-import json
 import math
 import os
 import time
@@ -14,6 +13,8 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal
+
+import msgspec
 
 import fastcoder_lsp
 from fastcoder_lsp.config.environment import processor
@@ -82,7 +83,7 @@ def keep_costs(costs: StepCosts, engine: Engine, identity: str, cache: Path) -> 
     path = _path(engine, identity, cache)
     with suppress(OSError):  # a cache that cannot be written: the next start measures again
         private_folder(path.parent)
-        replace_file(path, json.dumps(_record(costs)).encode())
+        replace_file(path, msgspec.json.encode(costs))
 
 
 def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
@@ -178,9 +179,9 @@ def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float
     return took * 1e3 / computed if took >= 0 and computed else math.inf
 
 
-def corrected_costs(known: StepCosts, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
+def corrected_costs(known: StepCosts, engine: Engine) -> StepCosts:
     """The costs, lowered as far as a few steps are quicker now: they were measured beside other work."""
-    share = min(1.0, max(_shares(known, engine, clock)))
+    share = min(1.0, max(_shares(known, engine, time.perf_counter)))
     return StepCosts(known.widths, tuple(share * ms for ms in known.ms), share * known.prefill_ms)
 
 
@@ -215,17 +216,8 @@ def _name(engine: Engine, identity: str) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def _record(costs: StepCosts) -> dict[str, object]:
-    return {"widths": costs.widths, "ms": costs.ms, "prefill_ms": costs.prefill_ms}
-
-
 def _parsed(data: bytes) -> StepCosts:
-    record = json.loads(data)
-    costs = StepCosts(
-        tuple(int(width) for width in record["widths"]),
-        tuple(float(ms) for ms in record["ms"]),
-        float(record["prefill_ms"]),
-    )
+    costs = msgspec.json.decode(data, type=StepCosts)
     if not believable(costs):
         raise ValueError("impossible times")
     return costs

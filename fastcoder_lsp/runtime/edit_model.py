@@ -179,11 +179,9 @@ class EditModels:
             model.engines.close()
 
 
-def _unheard(_share: float, _what: str) -> None:
-    pass
-
-
-def load_edit_model(settings: Settings, stopped: threading.Event, progress: Progress = _unheard) -> EditModel:
+def load_edit_model(
+    settings: Settings, stopped: threading.Event, progress: Progress = lambda _share, _what: None
+) -> EditModel:
     """Load the edit model that settings name, with the engine that they name.
 
     A second process, which ends once `stopped` is set, does what the first start has to do, so that completions go on.

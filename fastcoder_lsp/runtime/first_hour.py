@@ -27,10 +27,6 @@ KEEP_S = 300.0  # of use, between two writes
 WORSE = 1.5  # times what was promised
 
 
-def _nobody(_text: str) -> None:
-    pass
-
-
 @dataclass(slots=True)
 class UseTimes:
     """Seconds of use, and milliseconds of its steps and prompts: taken, and expected by the costs at the start."""
@@ -54,7 +50,7 @@ class FirstHour:
     ) -> None:
         self._cache, self._hub_id, self._promised, self._costs, self._clock = cache, hub_id, promised, costs, clock
         self._use, self._last, self._unkept_s = _read_use(cache, hub_id), -math.inf, 0.0
-        self.tell: Callable[[str], None] = _nobody
+        self.tell: Callable[[str], None] = lambda _: None
 
     def stepped(self, rows: int, took_ms: float) -> None:
         """A step of so many rows took so long."""
@@ -134,11 +130,8 @@ def _path(cache: Path) -> Path:
 
 
 def _read(cache: Path) -> dict[str, Any]:
-    return read_cached(_path(cache), _parsed) or {}
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    return msgspec.json.decode(data, type=dict[str, dict[str, Any]])
+    read = msgspec.json.Decoder(dict[str, dict[str, Any]]).decode
+    return read_cached(_path(cache), read) or {}
 
 
 def _read_use(cache: Path, hub_id: str) -> UseTimes:

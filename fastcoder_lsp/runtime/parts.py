@@ -96,10 +96,6 @@ class Model(Preparing):
             self.edits.close()
 
 
-def _nothing_more() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """Everything a completion of one front needs; only the scheduler's thread touches it."""
@@ -113,7 +109,7 @@ class Runtime:
     costs: StepCosts
     context: Context = NO_CONTEXT
     edit_model: EditModelOf = no_edit_model
-    closing: Callable[[], None] = _nothing_more  # closes what belongs to this runtime: nothing if the model is shared
+    closing: Callable[[], None] = lambda: None  # closes what belongs to this runtime: nothing if the model is shared
 
     @property
     def info(self) -> EngineInfo:

@@ -55,13 +55,13 @@ class Inbox:
             else:
                 self._open[path] = text
             self._documents[path] = None
-            self._notify()
+            self._condition.notify()
 
     def requeue_documents(self) -> None:
         """Queue all open documents again, because the rules have changed."""
         with self._condition:
             self._documents.update(dict.fromkeys(self._open))
-            self._notify()
+            self._condition.notify()
 
     def changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
         """Report changed files and folders. If they are too many to list, everything will be scanned."""
@@ -73,19 +73,19 @@ class Inbox:
                         put.clear()
                         self._lost = True
                         break
-            self._notify()
+            self._condition.notify()
 
     def wait_for_empty(self, seen: threading.Event) -> None:
         """Set `seen` once everything that is queued now is stored, and everything that this queues in turn."""
         with self._condition:
             self._waiting.append(seen)
-            self._notify()
+            self._condition.notify()
 
     def wake(self) -> None:
         """Make `take` return even without changes."""
         with self._condition:
             self._woken = True
-            self._notify()
+            self._condition.notify()
 
     def pause(self, seconds: float) -> None:
         """Return only documents for some seconds, at most `MAX_REST_S`."""
@@ -98,13 +98,13 @@ class Inbox:
             while not (self._woken or self._documents):
                 # Read the clock once: a pause that ended between two readings would wait forever.
                 pause_s = self._paused_until - time.monotonic()
-                if pause_s <= 0 and self._has_more():
+                if pause_s <= 0 and (self._paths or self._folders or self._lost or self._waiting):
                     break
                 self._condition.wait(pause_s if pause_s > 0 else None)
             self._woken = False
             documents = {path: self._open.get(path) for path in self._documents}
             self._documents.clear()
-            if not self._pause_is_over():
+            if time.monotonic() < self._paused_until:
                 return ChangeBatch(documents, (), (), lost=False, waiting=())
             batch = ChangeBatch(documents, tuple(self._paths), tuple(self._folders), self._lost, tuple(self._waiting))
             for held in (self._paths, self._folders, self._waiting):
@@ -116,15 +116,6 @@ class Inbox:
         """Whether nothing has changed since the last `take`."""
         with self._condition:
             return not (self._documents or self._paths or self._folders or self._lost)
-
-    def _pause_is_over(self) -> bool:
-        return time.monotonic() >= self._paused_until
-
-    def _has_more(self) -> bool:
-        return bool(self._paths or self._folders or self._lost or self._waiting)
-
-    def _notify(self) -> None:
-        self._condition.notify()
 
 
 def _may_exist(path: Path) -> bool:

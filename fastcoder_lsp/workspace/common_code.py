@@ -139,7 +139,8 @@ class CommonCode:
         self._open(corpora)
         for name, sources, texts in _default_corpora(user.folders):
             wanted = self._builds_installed or is_common(name)
-            missing = wanted and not (_is_built(corpora, name, sources, identity) and self._is_usable(name))
+            usable = name not in self._stores or self._stores[name][1].complete
+            missing = wanted and not (usable and _is_built(corpora, name, sources, identity))
             while missing and not self._cancelled(user):
                 if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._cancelled(user)):
                     self._stores = {known: store for known, store in self._stores.items() if known != name}
@@ -149,9 +150,6 @@ class CommonCode:
                 missing = not _is_built(corpora, name, sources, identity)
             if wanted:
                 self._open(corpora)
-
-    def _is_usable(self, name: str) -> bool:
-        return name not in self._stores or self._stores[name][1].complete
 
     def _open(self, corpora: Corpora) -> None:
         with self._opening:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
@@ -59,8 +58,7 @@ class Datastore:
         self._keys: dict[str, str] = {}
         self._shapes: dict[TableShape, None] = {}
         self._started: _TokenizerStores | None = None
-        self._labels: dict[SharedIndex, object] = {}
-        self._progress: dict[object, IndexProgress] = {}
+        self._progress: dict[SharedIndex, IndexProgress] = {}
         self._stopped = False
 
     def start(self, encoder: Tokenizer) -> None:
@@ -177,20 +175,17 @@ class Datastore:
                 indexes[roots] = self._open_index(group, started.encoder)
         for index in before.values():
             index.close()
-            self._progress.pop(self._labels.pop(index), None)
+            self._progress.pop(index, None)
         self._started = _TokenizerStores(started.encoder, started.common, started.installed, indexes)
 
     def _open_index(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> SharedIndex:
-        label = object()
-        report = partial(self._on_progress, label)
-        index = SharedIndex(self._stores, folders, encoder, report, self._notice, self._texts)
-        self._labels[index] = label
+        index = SharedIndex(self._stores, folders, encoder, self._on_progress, self._notice, self._texts)
         for path, text in self._texts.copy().items():
             index.document_changed(path, text)
         return index
 
-    def _on_progress(self, label: object, progress: IndexProgress) -> None:
-        self._progress[label] = progress
+    def _on_progress(self, index: SharedIndex, progress: IndexProgress) -> None:
+        self._progress[index] = progress
         every = tuple(self._progress.values())
         building = any(one.building for one in every)
         self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
@@ -199,5 +194,5 @@ class Datastore:
         endings = [self._stores.leave(started.common, started.installed)]
         for index in started.indexes.values():
             endings.append(index.close())
-            self._progress.pop(self._labels.pop(index), None)
+            self._progress.pop(index, None)
         return [thread for thread in endings if thread is not None]

@@ -126,7 +126,7 @@ class Document:
             else:
                 self._replace(min(edit.start, edit.end), max(edit.start, edit.end), edit.text, encoding)
         self.version, self._edited = version, True
-        self._deleted = bool(edits) and all(_removes(edit) for edit in edits)
+        self._deleted = bool(edits) and all(not edit.text and edit.start != edit.end for edit in edits)
         self._clean = self._snapshot = None
 
     def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
@@ -177,10 +177,6 @@ class Document:
         lines, ends = _split(_paired(f"{before}{head}{text}{tail}{after}"))
         self._lines[low : high + 1] = lines
         self._ends[low:high] = ends
-
-
-def _removes(edit: ContentChange) -> bool:
-    return not edit.text and edit.start != edit.end
 
 
 def position_at(text: str, offset: int, encoding: Encoding) -> Position:

@@ -9,8 +9,9 @@ what is stored can still be searched.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
@@ -147,7 +148,8 @@ class EditFollower:
             else:
                 intake.overlay(path, text, encoder)
         paths = dict.fromkeys((*batch.paths, *intake.below(batch.folders)))
-        for path in _files_in(batch.folders):
+        walks = (walk(folder, lambda path: path.name not in NOISY_FOLDERS) for folder in batch.folders)
+        for path in chain.from_iterable(walks):
             if len(paths) > BURST:
                 break
             # They may have appeared before their folder was watched.
@@ -161,11 +163,6 @@ class EditFollower:
             self._backlog.enqueue(() if few else paths, everything=everything, at_once=ruled)
         if ruled or batch.lost:
             self._inbox.requeue_documents()
-
-
-def _files_in(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        yield from walk(folder, lambda path: path.name not in NOISY_FOLDERS)
 
 
 log = logging.getLogger(__name__)

@@ -78,9 +78,9 @@ MAX_ENTRIES: Final = 1_000_000  # entries that are examined, of any kind
 MAX_DEPTH: Final = 200  # deeper folders are a trap, and soon have no path that can be opened
 
 
-def walk(top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_ENTRIES) -> Iterator[Path]:
+def walk(top: Path, may_enter: Callable[[Path], bool]) -> Iterator[Path]:
     """The regular files below `top`, folder by folder, entering the folders that `may_enter` allows."""
-    for base, names in walk_folders(top, may_enter, max_entries):
+    for base, names in walk_folders(top, may_enter):
         yield from (base / name for name in names)
 
 

@@ -17,7 +17,7 @@ from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.rules import reading_settings, resolved
 
-Report = Callable[[IndexProgress], None]
+Report = Callable[["SharedIndex", IndexProgress], None]
 Notice = Callable[[str], None]
 Key = tuple[object, ...]  # of an index: the tokenizer, each folder and its reading rules
 
@@ -135,7 +135,7 @@ class SharedIndex:
         self._shared = shared
         shared.users[self] = None
         if shared.progress is not None:
-            self.report(shared.progress)
+            self.report(self, shared.progress)
         for text in shared.notices:
             self.notice(text)
 
@@ -146,7 +146,7 @@ class SharedIndex:
             with stores.lock:
                 shared.progress = progress
                 for user in shared.users:
-                    user.report(progress)
+                    user.report(user, progress)
 
         def notice(text: str) -> None:
             with stores.lock:

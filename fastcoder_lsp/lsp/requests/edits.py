@@ -18,7 +18,7 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 - An edit that only inserts text at the cursor is never sent: ghost text (`textDocument/inlineCompletion`) shows it.
 - NAME is `github.copilot.didAcceptCompletionItem` with the client's `commandSuffix`. The server offers the command, and
   says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set or
-  `edits.analogy` is on at `initialize`.
+  `edits.analogy` is on at `initialize`; later `edits` in `fastcoder/status` says whether one of them is.
 - The same question about the same version is answered at once. One that comes while the user types is answered after a
   pause.
 - After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
