@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.options import require_writable
+from fastcoder_lsp.cli.options import chosen_settings, require_writable
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from fastcoder_lsp.workspace.languages import language_of
 
-    chosen = {
+    options = {
         "model": arguments.model,
         "engine": arguments.engine,
         "drafter": arguments.drafter,
@@ -95,10 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         "context.enabled": arguments.context or None,
         "where.secrets": arguments.secrets or None,
     }
-    own = SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
-    settings, problems = resolve([own])
-    if problems:
-        raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
+    own, settings = chosen_settings("complete", options)
     folders = workspace(arguments.workspace, path, own)
     request = CompletionRequest(Snapshot(path.as_uri(), str(path), language_of(path), 0, text), offset, invoked=True)
     refused = refusal(request, path, folders, settings)

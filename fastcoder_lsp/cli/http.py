@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.options import at_least
+from fastcoder_lsp.cli.options import at_least, chosen_settings
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import keep_log_quiet
-from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,13 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"other machines can reach {arguments.host}, so clients need a key",
             "Name a file with a key: --key-file FILE",
         )
-    chosen = {"model": arguments.model, "engine": arguments.engine, "context.enabled": True}
-    chosen["edits.model"] = arguments.edits_model
-    chosen["host.enabled"] = not arguments.alone
-    values = {name: value for name, value in chosen.items() if value is not None}
-    settings, problems = resolve([SettingsLayer("command line", values, trusted=True)])
-    if problems:
-        raise UsageError(str(problems[0]), "See: fastcoder-lsp http --help")
+    chosen = {"model": arguments.model, "engine": arguments.engine, "edits.model": arguments.edits_model}
+    _, settings = chosen_settings("http", chosen | {"context.enabled": True, "host.enabled": not arguments.alone})
     keep_log_quiet()
     _serve(settings, arguments.host, arguments.port, AccessRules(key, LOOPBACK if here else frozenset()))
     return 0

@@ -201,9 +201,9 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         )
         return 0
     with progress_shown() as shown:
-        done = calibrate(arguments.name, shares(shown))
-    chosen, plain, kept = done.found.chosen, done.found.plain, done.found.kept
-    print(f"{done.model}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
+        name, found = calibrate(arguments.name, shares(shown))
+    chosen, plain, kept = found.chosen, found.plain, found.kept
+    print(f"{name}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
     _say(
         f"Uncalibrated ones lose {plain.nats:.3f}, on the same {chosen.tokens} tokens. "
         f"The new ones are {'' if kept else 'not '}kept."

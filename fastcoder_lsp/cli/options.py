@@ -6,13 +6,16 @@ A field's annotation determines how its option is parsed, and its default is the
 import argparse
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from fastcoder_lsp.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.config import Settings, SettingsLayer
 
 Kind = TypeVar("Kind")
 
@@ -62,6 +65,17 @@ def filled(kind: type[Kind], arguments: argparse.Namespace, but: str = "") -> Ki
     named = vars(arguments)
     names = [name for name in kind.__dataclass_fields__ if name in named and name != but]  # type: ignore[attr-defined]
     return kind(**{name: named[name] for name in names})
+
+
+def chosen_settings(command: str, chosen: Mapping[str, Any]) -> "tuple[SettingsLayer, Settings]":
+    """The settings of a command's options, None for options that are not given; raises UsageError for a wrong value."""
+    from fastcoder_lsp.config import SettingsLayer, resolve
+
+    layer = SettingsLayer("command line", chosen, trusted=True)
+    settings, problems = resolve([layer])
+    if problems:
+        raise UsageError(str(problems[0]), f"See: fastcoder-lsp {command} --help")
+    return layer, settings
 
 
 def at_least(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -5,7 +5,6 @@ Owns the texts: windows of files from all over the library, each with its middle
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,16 +27,10 @@ GUIDING, JUDGING = 12, 12
 _SEED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """A model with calibrated four-bit weights, and the result of the calibration."""
-
-    model: str
-    found: CalibrationResult
-
-
-def calibrate(name: str, progress: Progress, threads: int | None = None) -> Calibrated:
+def calibrate(name: str, progress: Progress, threads: int | None = None) -> tuple[str, CalibrationResult]:
     """Calibrate the four-bit weights of a model, and keep them if they lose less than plain rounding; takes minutes.
+
+    Returns the model's name, and the result.
 
     Args:
         name: as the setting `model`.
@@ -56,8 +49,7 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
     texts = [text for _, text in standard_library()]
     texts_SC = fill_in_texts(texts, tokenizer, GUIDING + JUDGING, min(LENGTH, job.context))
     # Alternate, so that both kinds of texts come from the whole library.
-    found = choose_weights(job, texts_SC[::2], texts_SC[1::2])
-    return Calibrated(files.name, found)
+    return files.name, choose_weights(job, texts_SC[::2], texts_SC[1::2])
 
 
 def undo(name: str) -> tuple[str, bool]:

@@ -18,7 +18,7 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.doctor import machine, model
 from fastcoder_lsp.cli.doctor.check import Check, Redaction, attempt, show, write_report
 from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
-from fastcoder_lsp.cli.options import require_writable
+from fastcoder_lsp.cli.options import chosen_settings, require_writable
 from fastcoder_lsp.cli.terminal import keep_log_quiet
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core.controls import counted
@@ -212,8 +212,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every check as it is made; 0 if nothing is wrong."""
-    from fastcoder_lsp.config import SettingsLayer, resolve
-
     keep_log_quiet()
     if arguments.report is not None:
         if arguments.report.exists():
@@ -222,11 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
     key_file = str(arguments.key_file) if arguments.key_file else None
     remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
     chosen = {"model": arguments.model, "engine": arguments.engine, "edits.model": arguments.edits_model, **remote}
-    settings, problems = resolve(
-        [SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, True)]
-    )
-    if problems:
-        raise UsageError(str(problems[0]), "See: fastcoder-lsp doctor --help")
+    _, settings = chosen_settings("doctor", chosen)
     checks = []
     for check in examine(settings):
         checks.append(check)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.doctor.check import Check
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core.controls import counted
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ def check_choice(settings: Settings) -> Iterator[Check]:
     """The size that `auto` chooses for this machine, why, and the speeds of the others."""
     from fastcoder_lsp.cli.model import OTHERWISE, table
     from fastcoder_lsp.cli.progress import progress_shown, shares
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
 
     if settings.model != "auto":
@@ -88,7 +87,6 @@ def check_choice(settings: Settings) -> Iterator[Check]:
 def check_weights(settings: Settings) -> Iterator[Check]:
     """On CPUs with four-bit weights: whether they are calibrated, their loss, and how to go back."""
     from fastcoder_lsp import model
-    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.engine.architecture import fast_shape, read_config
     from fastcoder_lsp.engine.calibrated import known_loss
 
