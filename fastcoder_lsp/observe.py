@@ -7,6 +7,7 @@ from typing import Any
 
 from fastcoder_lsp.core import Counts
 
+_KEPT = 512  # values of a span
 SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
 
 
@@ -28,10 +29,10 @@ class _Measurement:
 class Spans:
     """The spans of one request, summed if a span is entered more than once."""
 
-    def __init__(self, waited_ms: float = 0.0) -> None:
+    def __init__(self) -> None:
         self._ms = dict.fromkeys(SPANS, 0.0)
-        self.opened_s = time.perf_counter() - waited_ms / 1e3
-        """When the request arrived, `waited_ms` ago, by `time.perf_counter`."""
+        self.opened_s = time.perf_counter()
+        """When the request arrived."""
 
     @classmethod
     def since(cls, opened_s: float) -> "Spans":
@@ -58,10 +59,10 @@ class Spans:
 
 
 class SpanStatistics:
-    """The last `capacity` values of every span."""
+    """The last values of every span."""
 
-    def __init__(self, capacity: int = 512) -> None:
-        self._values = {span: deque[float](maxlen=capacity) for span in SPANS}
+    def __init__(self) -> None:
+        self._values = {span: deque[float](maxlen=_KEPT) for span in SPANS}
 
     def record(self, ms: Mapping[str, float]) -> None:
         """Record the spans of one request."""

@@ -126,7 +126,7 @@ class _ShownSuggestion:
     accepted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AcceptCounts:
     """How many suggestions were shown and accepted; `accepted_characters` counts characters inserted by accepting."""
 
@@ -141,20 +141,17 @@ class Accepts:
     def __init__(self, on_accept: OnAccept | None = None) -> None:
         self._on_accept = on_accept
         self._latest: LatestDocuments[_ShownSuggestion] = LatestDocuments(_DOCUMENTS)
-        self._numbers = 0
-        self._shown = 0
-        self._accepted = 0
-        self._characters = 0
+        self.counts = AcceptCounts()  # since the start
 
     def shown(self, uri: str, document: str, start: int, text: str, source: str = "model") -> int:
         """Record a suggestion on the screen; returns its number, for the accept command."""
         last = self._latest.get(uri)
         if last is not None and _continues(last, document, start, text):
             return last.number
-        self._numbers += 1
-        self._shown += 1
-        self._latest.put(uri, _ShownSuggestion(self._numbers, uri, source, start, text, _common(document, start, text)))
-        return self._numbers
+        self.counts.shown += 1
+        number = self.counts.shown
+        self._latest.put(uri, _ShownSuggestion(number, uri, source, start, text, _common(document, start, text)))
+        return number
 
     def may_be_accepted(self, uri: str) -> bool:
         """Whether a change of this document could be an accept."""
@@ -182,14 +179,10 @@ class Accepts:
         """Forget the document."""
         self._latest.forget(uri)
 
-    def counts(self) -> AcceptCounts:
-        """The counts since the start."""
-        return AcceptCounts(self._shown, self._accepted, self._characters)
-
     def _count_accept(self, shown: _ShownSuggestion, characters: int) -> None:
         first, shown.accepted = not shown.accepted, True
-        self._accepted += first
-        self._characters += characters
+        self.counts.accepted += first
+        self.counts.accepted_characters += characters
         if self._on_accept is not None:
             text = shown.text[: shown.taken] or shown.text
             self._on_accept(shown.uri, shown.source, shown.start, text, characters, first)

@@ -120,7 +120,7 @@ def test_accepts_are_counted_by_the_size_of_edits(pieces: list[int]) -> None:
         accepts.changed("u", document.clean_text)
         taken += size
     accepted = [size for size in pieces if size > 1]
-    assert accepts.counts() == AcceptCounts(1, int(bool(accepted)), sum(accepted))
+    assert accepts.counts == AcceptCounts(1, int(bool(accepted)), sum(accepted))
 
 
 def test_what_does_not_follow_the_suggestion_is_no_accept() -> None:
@@ -131,7 +131,7 @@ def test_what_does_not_follow_the_suggestion_is_no_accept() -> None:
     accepts.closed("u")
     accepts.changed("u", "x = value\n")
     accepts.accept_command(1)
-    assert accepts.counts() == AcceptCounts(1, 0, 0)
+    assert accepts.counts == AcceptCounts(1, 0, 0)
 
 
 ENCODINGS = st.sampled_from(list(Encoding))

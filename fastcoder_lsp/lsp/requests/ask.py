@@ -108,9 +108,9 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
     typed = snapshot.text[first.start : request.offset]
     inserted_from = request.offset if first.text.startswith(typed) else first.start
     inserted = first.text[inserted_from - first.start :]
-    source, before = "cache" if completion.finish == "typed-through" else "model", session.accepts.counts().shown
+    source, before = "cache" if completion.finish == "typed-through" else "model", session.accepts.counts.shown
     number = session.accepts.shown(snapshot.uri, snapshot.text, inserted_from, inserted, source)
-    if session.accepts.counts().shown > before:
+    if session.accepts.counts.shown > before:
         session.usage.shown(snapshot.language, source, completion.ms.get("total", 0.0))
     return [
         InlineSuggestion(

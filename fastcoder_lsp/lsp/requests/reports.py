@@ -132,7 +132,7 @@ def _uri_in(argument: object) -> str:
 
 def statistics(session: Session, _params: object) -> dict[str, object]:
     """Counts, rates, percentiles and memory, as plain JSON; null for values unknown before a model is loaded."""
-    service, accepts = session.service.statistics(), session.accepts.counts()
+    service, accepts = session.service.statistics(), session.accepts.counts
     counts = asdict(service)
     host = session.service.host.facts()
     prompt_tokens = service.prefilled + service.reused
