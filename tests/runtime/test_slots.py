@@ -78,7 +78,7 @@ def test_states_are_kept_for_the_drafter_before_anybody_asks(
     method: str | None, kept: tuple[int, ...], tmp_path: Path
 ) -> None:
     device = MeanDevice(1 << 40)
-    engine = build(tiny_recipe(tmp_path / "model", kernels="torch", warm_up=False), device)
+    engine = build(tiny_recipe(tmp_path / "model", warm_up=False), device)
     model = Model(OneSlot(engine), cast("Any", Letters()), StepCosts((1, 8), (1.0, 2.0), 0.1))
     name = own_weights.write(tmp_path / "heads", method) if method else "none"
     record = cast("Any", SimpleNamespace(enter=lambda _: None))
