@@ -124,11 +124,11 @@ def _replayed(options: Options, answer: Callable[[EditQuestion], EditAnswer]) ->
     if found:
         print_table(
             f"Proposed after each edit of a history, and made within the next {REACH}",
-            ("history", "edits", "asked", "shown", "right", "wrong", "edits found", "repeated", "found", "reversals"),
+            ("history", "edits", "asked", "shown", "right", "wrong", "edits found", "repeated", "found"),
             [
                 (
                     *(name, one.edits, one.asked, one.shown, one.right, one.shown - one.right, len(one.found)),
-                    *(len(one.repeated), len(one.repeated & one.found), one.reversals),
+                    *(len(one.repeated), len(one.repeated & one.found)),
                 )
                 for name, one in found.items()
             ],
@@ -319,14 +319,12 @@ class ReplayedEdits:
         shown, right: proposals shown, and those that the person made within the next edits, verbatim.
         found: edits that were shown before they were made.
         repeated: edits with a replacement that two earlier ones made.
-        reversals: shown proposals that take back an earlier edit.
     """
 
     edits: int = 0
     asked: int = 0
     shown: int = 0
     right: int = 0
-    reversals: int = 0
     found: set[int] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)
     reasons: dict[str, int] = field(default_factory=dict)
@@ -369,8 +367,6 @@ def replay(
         told.shown += 1
         told.right += all(matched)
         told.found.update(at for places in matched for at in places[:1] if all(matched))
-        earlier = [patch for one in made[: number + 1] if one.path == edit.path for patch in one.patches]
-        told.reversals += any(_holds(patch, Patch(one.line, one.new, one.old)) for patch in earlier for one in proposed)
     return told
 
 

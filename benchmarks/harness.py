@@ -251,9 +251,6 @@ class Mean:
         spread = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
         return cls(fmean(values), spread, len(values))
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def clustered_error(values: Sequence[float], clusters: Sequence[str]) -> float:
     """The standard error of a mean whose values are alike within clusters: Liang and Zeger's, for a mean.

@@ -6,7 +6,7 @@ run that was stopped goes on where it ended, and arms can be added later.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -398,11 +398,11 @@ def evaluate(suite: Suite, given: Mapping[str, Mapping[str, str]]) -> dict[str, 
     scores = {column: scores_of(suite, texts) for column, texts in given.items()}
     return {
         "arms": {
-            column: {measure: _mean(values, files).to_json() for measure, values in measures.items()}
+            column: {measure: asdict(_mean(values, files)) for measure, values in measures.items()}
             for column, measures in scores.items()
         },
         "pairs": [
-            {"left": left, "right": right, "measure": measure, **difference.to_json()}
+            {"left": left, "right": right, "measure": measure, **asdict(difference)}
             for left, right in combinations(scores, 2)
             for measure in scores[left]
             if (difference := paired(scores[left][measure], scores[right][measure], files)) is not None

@@ -19,6 +19,7 @@ from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.errors import FastcoderError, InstallationError, UsageError
+from tests.bench.keystroke.made_up import write_history
 
 PROGRAM = """#!{python}
 import http.server, json, os, pathlib, sys
@@ -206,6 +207,7 @@ def test_bad_options_are_refused(words: str, wanted: str, capsys: pytest.Capture
     ("given", "said"),
     [
         ({"replay": "nosuch"}, "nosuch"),
+        ({"replay": "small", "keys": 5}, "no run of small has so few keys"),
         ({"llama_server": "nosuch"}, "nosuch is not a program"),
         ({"limit": 0, "keys": 0}, "leaves nothing to compare"),
     ],
@@ -213,6 +215,7 @@ def test_bad_options_are_refused(words: str, wanted: str, capsys: pytest.Capture
 def test_a_call_that_cannot_work_is_refused_before_anything_is_loaded(
     given: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
+    write_history(tmp_path)
     paths: dict[str, Any] = {
         name: tmp_path / value if isinstance(value, str) else value for name, value in given.items()
     }
