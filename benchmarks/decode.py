@@ -6,16 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from benchmarks.datasets import PROMPT_TOKENS
-from benchmarks.drafting import Pair, drafter_names, figures, label, make, run_once, warm_up
-from benchmarks.drafting.tasks import (
+from benchmarks.drafting import (
     LEAKAGE,
     PAPER_TOKENS,
     REPLAYED,
     DraftOptions,
+    Pair,
     TaskParts,
     TaskPin,
     document_of,
+    drafter_names,
+    figures,
+    label,
     load_parts,
+    make,
+    run_once,
+    warm_up,
 )
 from benchmarks.harness import NODES, write
 from benchmarks.product import measure_costs

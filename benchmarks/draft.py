@@ -13,8 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.datasets import PROMPT_TOKENS, FunctionTask
-from benchmarks.drafting import DrafterParts, drafter_names, label, make
-from benchmarks.drafting.tasks import LEAKAGE, DraftOptions, TaskParts, TaskPin, document_of, load_parts
+from benchmarks.drafting import (
+    LEAKAGE,
+    DrafterParts,
+    DraftOptions,
+    TaskParts,
+    TaskPin,
+    document_of,
+    drafter_names,
+    label,
+    load_parts,
+    make,
+)
 from benchmarks.drafting.traces import ReplayPass, Trace, record, replay
 from benchmarks.harness import percentiles, write
 from fastcoder_lsp.bench.report import print_table

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from benchmarks.datasets.next_edit import EditCase
+from benchmarks.datasets import EditCase
 from benchmarks.harness import WrappedEngine, WrappedEngines
 from benchmarks.product import EditHost
 from fastcoder_lsp.bench.report import print_table

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import require
-from benchmarks.datasets.next_edit import FILE, EditCase, load
+from benchmarks.datasets import EDIT_CASES, EditCase, load_edit_cases, require
 from benchmarks.drafting import DrafterParts, drafter_names, label, make
 from benchmarks.drafting.traces import ReplayPass, replay
 from benchmarks.harness import Reported, percentiles, write
@@ -52,7 +51,7 @@ class EditTrace:
 
 def run(options: Options) -> int:
     tokenizer = find_model(options.model).tokenizer
-    cases = load(options.cases or require("next_edit") / FILE)
+    cases = load_edit_cases(options.cases or require("next_edit") / EDIT_CASES)
     results: dict[str, Any] = {}
     for model in options.models.split(","):
         found = traces(cases, model, tokenizer)

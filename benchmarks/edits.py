@@ -11,8 +11,7 @@ from pathlib import Path
 from statistics import fmean, harmonic_mean
 from typing import Any, TypeAlias
 
-from benchmarks.datasets import histories, require
-from benchmarks.datasets.next_edit import FILE, PUBLISHED, EditCase, RecordedAnswer, load
+from benchmarks.datasets import EDIT_CASES, PUBLISHED, EditCase, RecordedAnswer, histories, load_edit_cases, require
 from benchmarks.edit_latency import measure
 from benchmarks.harness import Reported, write
 from benchmarks.product import LocalEdits
@@ -69,7 +68,7 @@ class CaseResult:
 
 
 def run(options: Options) -> int:
-    cases = load(options.cases or require("next_edit") / FILE)
+    cases = load_edit_cases(options.cases or require("next_edit") / EDIT_CASES)
     if options.latency:
         write(options, "edits", {"latency": measure(options.latency, options.form, cases)})
         return 0

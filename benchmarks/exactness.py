@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.drafting import all_names, drafter_names, make
-from benchmarks.drafting.tasks import TaskOptions, TaskParts, TaskPin, load_parts
+from benchmarks.drafting import TaskOptions, TaskParts, TaskPin, all_names, drafter_names, load_parts, make
 from benchmarks.harness import decode_request, top_two_gap, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option

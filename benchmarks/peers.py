@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import histories
-from benchmarks.drafting import make, warm_up
-from benchmarks.drafting.tasks import CONTEXT, TaskOptions, TaskParts, TaskPin, document_of, load_parts
+from benchmarks.drafting import CONTEXT, TaskOptions, TaskParts, TaskPin, document_of, load_parts, make, warm_up
 from benchmarks.harness import write
 from benchmarks.peer_engines import (
     HttpServer,

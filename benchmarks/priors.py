@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.drafting.tasks import TaskOptions, TaskParts, TaskPin, TaskStores, load_parts
+from benchmarks.drafting import TaskOptions, TaskParts, TaskPin, TaskStores, load_parts
 from benchmarks.drafting.traces import ReplayedStep, RowRecorder, RowTrace, replay_rows
 from benchmarks.harness import write
 from fastcoder_lsp.bench.report import print_table

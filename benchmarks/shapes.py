@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks.fused.choice import kernels_by_name
+from benchmarks.fused import kernels_by_name
 from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import add_options, filled, option

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from benchmarks.datasets import FunctionTask, TaskSet, body_prompt, function_end
-from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts, TaskPin
+from benchmarks.drafting import PAPER_TOKENS, TaskParts, TaskPin
 from benchmarks.harness import KeptRows, decode_request
 from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, Engine, Rewrite, Verified
 from fastcoder_lsp.decode.loop import decode

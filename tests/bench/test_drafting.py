@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from benchmarks import edit_passes
-from benchmarks.datasets import FunctionTask, TaskSet, function_end
-from benchmarks.datasets.next_edit import EditCase, RecordedAnswer
+from benchmarks.datasets import EditCase, FunctionTask, RecordedAnswer, TaskSet, function_end
 from benchmarks.draft import Replayed, blank_share, draw, positions, retrieved_share
 from benchmarks.drafting import drafter_names
 from benchmarks.drafting.traces import Recorder, Trace, replay

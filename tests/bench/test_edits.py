@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.datasets.next_edit import RecordedAnswer, load
+from benchmarks.datasets import RecordedAnswer, load_edit_cases
 from benchmarks.edit_latency import AnsweringEngine, Script
 from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, remembered, replay, summary
 from benchmarks.product import LocalEdits
@@ -61,7 +61,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("model", ANSWERS)
 def test_each_kind_of_recorded_answer_is_read(model: str, tmp_path: Path) -> None:
     (tmp_path / "cases.jsonl").write_text(row(model, ANSWERS[model]))
-    (case,) = load(tmp_path / "cases.jsonl")
+    (case,) = load_edit_cases(tmp_path / "cases.jsonl")
     assert judge(case, recorded(model), "automatic") == CaseResult(model, True, True, 100, ())
     question = EditQuestion(1, "a.js", "a.js", "javascript", 1, "other", 0, (), 0.0)
     if case.answers[model][0].prompt:
@@ -90,7 +90,7 @@ def test_steps_and_reasons(tmp_path: Path) -> None:
         + row("m", {}, modified=False, **common)
         + row("m", {"prompt": prompts[0], "output": "```\nx\n```", "finish": "length"}, after=second)
     )
-    results = [judge(case, recorded("m"), "automatic") for case in load(tmp_path / "cases.jsonl")]
+    results = [judge(case, recorded("m"), "automatic") for case in load_edit_cases(tmp_path / "cases.jsonl")]
     assert [(result.shown, result.reasons) for result in results] == [
         (True, ()),
         (True, ()),
@@ -102,7 +102,7 @@ def test_steps_and_reasons(tmp_path: Path) -> None:
         {"wanted": 3, "shown": 100 / 3, "unwanted": 1, "quiet": 0, "delta_chrf": 100 / 3, "score": 0}
     )
     with pytest.raises(UsageError, match="no cases"):
-        load(tmp_path / "absent.jsonl")
+        load_edit_cases(tmp_path / "absent.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_replayed_histories(tmp_path: Path) -> None:
 def test_a_local_model_is_asked_as_the_server_asks(tmp_path: Path) -> None:
     """A toy that replaces a word, at two thresholds; it is asked once."""
     (tmp_path / "cases.jsonl").write_text(row("m", {}))
-    (case,) = load(tmp_path / "cases.jsonl")
+    (case,) = load_edit_cases(tmp_path / "cases.jsonl")
     local = LocalEdits(edit_runtime(ReplacingEngine("state", "status")))
     ask = remembered(local.answer)
     shown = [judge(case, ask, "automatic", threshold) for threshold in (0.0, 1.1)]

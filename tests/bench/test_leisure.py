@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.datasets import FunctionTask, histories
-from benchmarks.drafting.tasks import TaskStores
+from benchmarks.drafting import TaskStores
 from benchmarks.drafting.traces import RowTrace
 from benchmarks.leisure import CutLine, ShownTexts, ask, choose, summed
 from benchmarks.priors import PriorExample, collect, fit, starting_priors

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.fused.choice import FUSED, TORCH, kernels_by_name
+from benchmarks.fused import FUSED, TORCH, kernels_by_name
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.core import DraftTree, Sampler
 from fastcoder_lsp.engine.static import weights

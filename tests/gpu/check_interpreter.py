@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.fused import triton_kernels
-from benchmarks.fused.choice import FUSED, kernels_by_name
+from benchmarks.fused import FUSED, kernels_by_name, triton_kernels
 from fastcoder_lsp.engine.static import plan
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
