@@ -32,9 +32,11 @@ CHANGE = Change("a.py", 0, "def area(w):\n", "def area(width):\n")
 class EditSimulation(Simulation):
     """A person whose editor also asks for edits. `edit_model`: what the runtime says of the edit model."""
 
-    def __init__(self, says: str = f"\n{NEW}", policy: Policy | None = None) -> None:
+    def __init__(self, says: str = f"\n{NEW}", policy: Policy | None = None, context: int | None = None) -> None:
         super().__init__(script("done = 1\n", "x = "), policy or Policy(automatic_ms=400))
         self.edit_engine = SimulatedEngine(self.clock, script(says, "updated/a.py"))
+        if context is not None:
+            self.edit_engine.info = replace(self.edit_engine.info, context=context)
         runtime = edit_runtime(self.edit_engine, costs=COSTS, files_tokens=100)
         self.context: Context = NO_CONTEXT
         self.edit_model: Callable[[], EditRuntime | Reason | Status] = lambda: runtime
@@ -145,8 +147,7 @@ def test_a_withdrawn_question_is_not_worked_on() -> None:
 
 def test_a_prompt_of_more_tokens_than_estimated_is_shortened() -> None:
     """Limits count bytes; where a byte is a token, the oldest changes are left out."""
-    person = EditSimulation()
-    person.edit_engine.info = replace(person.edit_engine.info, context=2_000)
+    person = EditSimulation(context=2_000)
     history = tuple(Change("a.py", 0, "", f"{number}{'x' * 300}\n") for number in range(9))
     answer = person.edit_answer(history=(*history, CHANGE))
     assert answer.edits
