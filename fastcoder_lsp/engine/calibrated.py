@@ -208,13 +208,10 @@ def _nats_of(backend: Backend, tokens_C: Tokens) -> Float64s:
     found = list[Float64s]()
     for start in range(0, len(tokens_C) - 1, _ROWS):
         stop = min(start + _ROWS, len(tokens_C) - 1)
-        logits_RV = backend.forward(Rows(tokens_C[start:stop], *_chain(stop - start), start, 0))
+        chain = np.arange(stop - start)
+        logits_RV = backend.forward(Rows(tokens_C[start:stop], chain - 1, chain, start, 0))
         assert logits_RV is not None, "all rows were asked for"
         peaks_R1 = logits_RV.max(axis=1, keepdims=True)
         whole_R = np.log(np.exp(logits_RV - peaks_R1).sum(axis=1, dtype=np.float64)) + peaks_R1[:, 0]
-        found.append(whole_R - logits_RV[np.arange(stop - start), tokens_C[start + 1 : stop + 1]])
+        found.append(whole_R - logits_RV[chain, tokens_C[start + 1 : stop + 1]])
     return np.concatenate(found)
-
-
-def _chain(count: int) -> tuple[Int64s, Int64s]:
-    return np.arange(count) - 1, np.arange(count)

@@ -45,7 +45,8 @@ def trusted_folder(wanted: Path) -> TrustedFolder:
     if reason is None:
         return TrustedFolder(wanted)
     temporary = Path(tempfile.gettempdir())
-    instead = temporary / f"fastcoder-lsp-{_user()}" / "kernels"
+    user = os.geteuid() if sys.platform != "win32" else "user"
+    instead = temporary / f"fastcoder-lsp-{user}" / "kernels"
     # If no temporary folder is writable, Python falls back to the current folder, which is no place for machine code.
     if temporary != Path.cwd() and _unfit(instead) is None:
         return TrustedFolder(instead, f"compiled kernels are kept in {instead}: {reason}")
@@ -131,10 +132,6 @@ def _private_group(group: int) -> bool:
     except KeyError:
         return False
     return entry.gr_name == name and set(entry.gr_mem) <= {name}
-
-
-def _user() -> str:
-    return str(os.geteuid()) if sys.platform != "win32" else "user"
 
 
 MAGIC = b"fastcoder kernel 1\n"

@@ -107,7 +107,8 @@ def config_of(header: Header) -> dict[str, Any] | None:
         config = _config(header, str(architecture), fields)
     except (KeyError, TypeError, ValueError, ArithmeticError, StopIteration):
         return None
-    return config if config is not None and _sizes(header) == _expected(config) else None
+    sizes = {tensor.name: tensor.sizes[::-1] for tensor in header.tensors}
+    return config if config is not None and sizes == _expected(config) else None
 
 
 def _own(fields: Mapping[str, Scalar], architecture: str) -> dict[str, Scalar]:
@@ -179,10 +180,6 @@ def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:
     if kind in ("linear", "none") and factor > 0:
         return {"rope_theta": theta, "rope_type": "linear", "factor": factor}
     return None
-
-
-def _sizes(header: Header) -> dict[str, tuple[int, ...]]:
-    return {tensor.name: tensor.sizes[::-1] for tensor in header.tensors}
 
 
 def _expected(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

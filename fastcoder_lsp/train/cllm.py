@@ -13,7 +13,7 @@ Legend: B texts, P places in the cache, N tokens of a block, S of them that are 
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -366,15 +366,14 @@ class CllmTask:
 
     def examples(self, step: int) -> list[Example]:
         """The examples to train on."""
-        return list(self._examples(step))
+        found: list[Example] = []
+        for index in range(step * self._batch, (step + 1) * self._batch):
+            trajectory = self._trajectories[order(len(self._trajectories), self._seed, index)]
+            draw = random.Random(f"states {self._seed} {index}")  # noqa: S311 a reproducible draw, no secret
+            found.append(example_of(trajectory, self._settings, draw))
+        return found
 
     def held_out(self) -> list[Example]:
         """The held-out examples."""
         draws = (random.Random(f"held out {place}") for place in range(len(self._held)))  # noqa: S311 reproducible
         return [example_of(one, self._settings, draw) for one, draw in zip(self._held, draws, strict=True)]
-
-    def _examples(self, step: int) -> Iterator[Example]:
-        for index in range(step * self._batch, (step + 1) * self._batch):
-            trajectory = self._trajectories[order(len(self._trajectories), self._seed, index)]
-            draw = random.Random(f"states {self._seed} {index}")  # noqa: S311 a reproducible draw, no secret
-            yield example_of(trajectory, self._settings, draw)
