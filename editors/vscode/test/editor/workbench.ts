@@ -336,7 +336,7 @@ export class Workbench {
             }
             await picker.locator('.quick-input-box input').fill(input, attempt)
             await entry.click(attempt)
-            await picker.waitFor({ state: 'hidden', ...attempt })
+            await entry.waitFor({ state: 'hidden', ...attempt }) // the picker itself stays where the entry opens another list
             return true
         }, `${name} is picked`)
     }
