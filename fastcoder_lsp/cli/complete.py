@@ -222,7 +222,7 @@ def offset_of(text: str, line: int, column: int) -> int:
     if column > len(lines[line - 1]) + 1:
         raise UsageError(
             f"there is no column {column} in line {line}: it has {counted(len(lines[line - 1]), 'character')}",
-            "Name a column of the line; one past its last character is its end.",
+            "Name a column of that line; its end is the column after its last character.",
         )
     return sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
 
