@@ -23,7 +23,7 @@ CODES: Final = (
     "edit-typing",  # the user types fast
     "edit-pasted",  # the user has just pasted something
     "edit-paused",  # the user has just rejected an edit
-    "edit-none",  # the model proposes no change
+    "edit-none",  # the edit model suggests no change
     "edit-cut",  # the answer reached the token limit
     "edit-blank",  # only blank lines or trailing blanks change
     "edit-revert",  # it takes back what the user just did
@@ -111,7 +111,7 @@ class EditGate:
             return Reason("edit-cut", "The answer reached the token limit.", "")
         patches = patches_of(question.text, edits)
         if not patches:
-            return Reason("edit-none", "The model proposes no change.", "")
+            return Reason("edit-none", "The edit model suggests no change.", "")
         if all(_written(patch.old) == _written(patch.new) for patch in patches):
             return Reason("edit-blank", "The edit changes blank lines only.", "")
         if not question.invoked and (reason := self._in_the_way(question, patches)) is not None:
