@@ -36,7 +36,7 @@ class ExclusionReason(Enum):
     NOT_A_FILE = "no regular file"
     UNREADABLE = "cannot be read"
     TOOL_FOLDER = "in a folder of a tool or of installed packages"
-    SECRET = "may hold secrets"  # noqa: S105 - words, no password
+    SECRET = "may hold secrets, by its name or language"  # noqa: S105 - words, no password
     IGNORED = "ignored by git (.gitignore, an exclude file), .fastcoderignore or the setting read.exclude"
     EXCLUDED = "matches a pattern in .fastcoderignore or in the setting read.exclude"
     LANGUAGE = "in a language that the settings leave out"
