@@ -49,8 +49,8 @@ class Marked(Letters):
 class Answering(FakeEngine):
     """Says the answer to each of some prompts, then ends."""
 
-    def __init__(self, answers: Mapping[str, str]) -> None:
-        super().__init__(256, 60_000, chunk=4096)
+    def __init__(self, answers: Mapping[str, str], context: int = 60_000) -> None:
+        super().__init__(256, context, chunk=4096)
         self.answers = {tuple(encode_raw(text, Marked())): encode_raw(said, Marked()) for text, said in answers.items()}
 
     def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
@@ -76,8 +76,8 @@ class Watching(NoDrafter):
 class EditServer(ToyServer):
     """The server with an edit model that knows its answers."""
 
-    def __init__(self, answers: Mapping[str, str]) -> None:
-        self.model, self.drafter = Answering(answers), Watching()
+    def __init__(self, answers: Mapping[str, str], context: int = 60_000) -> None:
+        self.model, self.drafter = Answering(answers, context), Watching()
         super().__init__("")
 
     def _load(self, _: Progress) -> Model:
@@ -202,8 +202,7 @@ def test_after_its_time_an_answer_is_the_lines_so_far(serve: Callable[..., EditS
 
 def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[..., EditServer]) -> None:
     prompt = built("zeta-1").text
-    server = serve({})
-    server.model.info = replace(server.model.info, context=200)
+    server = serve({}, context=200)
     server.model.answers[tuple(encode_raw(prompt, Marked())[-100:])] = list(b"said")
     assert server.call("/completion", {"prompt": prompt})[1]["content"] == "said"
 
