@@ -101,12 +101,12 @@ def generated_by_transformers(folder: Path) -> list[int]:
 
 @pytest.mark.ci
 @pytest.mark.model
-def test_a_real_llama(llama_folder: Path, weights_cache: Path) -> None:
+def test_a_real_llama(llama_model: ModelFiles, weights_cache: Path) -> None:
     text = Path(str(json.decoder.__file__)).read_text(encoding="utf-8")
-    ids = list(Tokenizer.load(llama_folder).encode(text)[:240])
+    ids = list(Tokenizer.load(llama_model.folder).encode(text)[:240])
     chosen = []
     for kind in ("cpu-int8", "cpu-fp32"):
-        engine = load(llama_folder, weights_cache, kind)
+        engine = load(llama_model.folder, weights_cache, kind)
         prefill(engine.backend, ids[:-120], [128])
         chosen.append(run(engine.backend, ids[-120:], list(range(-1, 119)), 120).argmax(axis=1))
         engine.close()
