@@ -18,7 +18,6 @@ from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Clock, Policy, 
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, EngineInfo, Reason
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import finish_at
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.dialects import AnswerChunk, Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt
@@ -284,7 +283,14 @@ class RemoteGeneration(Generation):
                 ]
 
     def _other(self, said: str) -> Suggestion:
-        return self._suggestion(finish_at(said[: self._rule.cut(said)], self._around))
+        return self._suggestion(self._finished(said[: self._rule.cut(said)]))
+
+    @override
+    def _finished(self, said: str) -> str:
+        text, identity = super()._finished(said), self._model.server.identity
+        # A server that post-processes leaves out a closer that its model was not sure of.
+        complete = identity is not None and identity.dialect.postprocesses and text.startswith(said)
+        return said if complete else text
 
     def _collect_variants(self, room_ms: float) -> None:
         """Once all are complete, keep each distinct one; a variant that fails is left out."""

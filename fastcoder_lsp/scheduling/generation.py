@@ -161,7 +161,7 @@ class Generation(ABC):
             said = self.said()
             if self.finish in {"length", "context"}:
                 said = whole_lines(said, self.place.before)
-            self._made = self._suggestion(finish_at(said, self._around))
+            self._made = self._suggestion(self._finished(said))
         return self._made
 
     def useful(self) -> Suggestion:
@@ -181,6 +181,10 @@ class Generation(ABC):
     @abstractmethod
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
         """Why no text was ready within `allowed_ms`, `over_ms` after the deadline."""
+
+    def _finished(self, said: str) -> str:
+        """A whole text, post-processed."""
+        return finish_at(said, self._around)
 
     def _suggestion(self, text: str) -> Suggestion:
         return Suggestion(self.place, text, written_over(text, self._around) if text else 0, finish=self.finish)

@@ -28,6 +28,14 @@ def test_this_programs_own_server(front: Fronts) -> None:
     assert (completion.text, completion.model, completion.engine) == (SHOWN, "toy-model", "fastcoder-lsp")
 
 
+@pytest.mark.parametrize(("kind", "closer"), [("llama.cpp", ")"), ("fastcoder", "")])
+def test_a_text_gets_its_closers_once(serve: Serve, front: Fronts, kind: str, closer: str) -> None:
+    """Our own server leaves out a closer that its model was not sure of."""
+    server = serve(LlamaServer(lambda _: ").__init__(size"))
+    shown = front(server.url, remote_kind=kind).ask("class A(B):\n    def __init__(self, size):\n        super(", "\n")
+    assert shown.text == f").__init__(size{closer}"
+
+
 def test_llama_cpps(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: SAYS))
     completion = front(server.url).ask(BEFORE, AFTER)
