@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.editors.neovim import Neovim
 from tests.editors.neovim_client.scripted import Scripted, offer, requests, settle, tell_late, wait_for
 
 NATIVE = """
@@ -33,6 +34,12 @@ require('fastcoder').setup({ ghost = 'native' })
 """
 
 
+def show(editor: Neovim, arguments: str) -> None:
+    """Show a suggestion; its keys work from the next drawing of the screen on."""
+    editor.lua(f"native.show({arguments})")
+    wait_for(lambda: editor.lua("return vim.fn.maparg('<Tab>', 'i', false, true).buffer") == 1, "the keys act on it")
+
+
 def test_the_keys_of_neovim_0_12(neovim: Scripted) -> None:
     """Where Neovim has inline completion of its own, ours is off and our keys use it (a stand-in: there is no 0.12)."""
     editor = neovim(more=NATIVE)
@@ -41,15 +48,15 @@ def test_the_keys_of_neovim_0_12(neovim: Scripted) -> None:
     editor.type("ia")
     settle(editor)
     assert requests(editor) == []
-    editor.lua("native.show('one two')")
+    show(editor, "'one two'")
     editor.type("<M-f>")
     wait_for(lambda: editor.line() == "aone", "a word goes in")
-    editor.lua("native.show(' two\\n  three')")
+    show(editor, "' two\\n  three'")
     editor.type("<M-]><M-[>")
     wait_for(lambda: editor.lua("return native.selected") == [1, -1], "the turns go to Neovim")
     editor.type("<M-e>")
     wait_for(lambda: editor.line() == "aone two", "the line goes in")
-    editor.lua("native.show('!')")
+    show(editor, "'!'")
     editor.type("<Tab>")
     wait_for(lambda: editor.line() == "aone two!", "all of it goes in")
     editor.type("<Tab>")
@@ -69,7 +76,7 @@ def test_letters_typed_after_the_answer_stay_once(neovim: Scripted, range_: str,
     editor.type(f"i{typed}")
     wait_for(lambda: editor.line() == typed.replace("<Left>", "") and editor.mode() == "i", "typed")
     settle(editor)
-    editor.lua(f"native.show('foobar', {range_})")
+    show(editor, f"'foobar', {range_}")
     editor.type("<Tab>")
     wait_for(lambda: editor.lua("return native.item == nil"), "the suggestion is accepted")
     settle(editor)
