@@ -16,17 +16,18 @@ PARTS = st.sampled_from(
     ]
 )
 CODE = st.lists(PARTS, max_size=25).map("".join)
+SAID = st.lists(PARTS | st.sampled_from(["\r", "\r\n"]), max_size=25).map("".join)
 LANGUAGE = st.sampled_from(["python", "typescript", "rust", "go", "html", "ruby", "lua", "plaintext"])
 
 
-@given(CODE, CODE, CODE, LANGUAGE)
+@given(SAID, CODE, CODE, LANGUAGE)
 @settings(max_examples=examples(400), deadline=None)
 def test_finishing_twice_is_finishing_once(raw: str, before: str, after: str, language: str) -> None:
     once = finish(raw, before, after, language)
     assert finish(once, before, after, language) == once
 
 
-@given(CODE, CODE, CODE, LANGUAGE)
+@given(SAID, CODE, CODE, LANGUAGE)
 @settings(max_examples=examples(400), deadline=None)
 def test_form(raw: str, before: str, after: str, language: str) -> None:
     shown = finish(raw, before, after, language)
