@@ -132,7 +132,7 @@ def felt(settings: Settings, keys: int, speed: float) -> Felt:
             if (took_ms := typing.ask(text, pause_s)) is not None:
                 waits.append(took_ms)
         costs = typing.models[0].costs
-        prompt_ms = min(costs.step_ms(PROMPT_TOKENS), costs.step_ms(1) + PROMPT_TOKENS * costs.prefill_ms)
+        prompt_ms = costs.prompt_ms(PROMPT_TOKENS)
         wait_ms = median(waits) if waits else float("nan")
         return Felt(costs.step_ms(1), costs.step_ms(8), prompt_ms, first_ms, wait_ms, len(waits) / keys)
     finally:

@@ -72,6 +72,10 @@ class StepCosts:
 
         return float(np.interp(rows, self.widths, self.ms)) * max(1.0, rows / self.widths[-1])
 
+    def prompt_ms(self, tokens: int) -> float:
+        """Milliseconds of so many prompt tokens: a pass reads all weights and works on every token, as a step does."""
+        return min(self.step_ms(tokens), self.step_ms(1) + tokens * self.prefill_ms)
+
 
 class CacheLost(Exception):  # noqa: N818 no error: another slot needed the memory
     """A step needs a KV cache that was freed; a `prefill` computes it again, with the same bits."""

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.usage import CountKey, UsageStore, language_name, today, wait_class
 
@@ -197,7 +198,4 @@ def _continues(last: _ShownSuggestion, document: str, start: int, text: str) -> 
 
 def _common(text: str, start: int, suggestion: str) -> int:
     """How many characters of `suggestion` stand in `text` from `start`."""
-    if text.startswith(suggestion, start):
-        return len(suggestion)
-    piece = text[start : start + len(suggestion)]
-    return next((i for i, (a, b) in enumerate(zip(piece, suggestion, strict=False)) if a != b), len(piece))
+    return first_difference(text[start : start + len(suggestion)], suggestion)

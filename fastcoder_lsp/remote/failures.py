@@ -71,12 +71,13 @@ _CAUSES: Final[tuple[tuple[type[BaseException], str], ...]] = (
 
 def failed(name: str, host: str, what: object = "", message: str = "", wait_s: float = 0.0) -> RemoteError:
     """The failure `name` with the server's status or fault (`what`), its `message`, and its demanded pause."""
-    reasons = (
-        Reason(
-            "remote-moved",
-            f"{host} redirects to another address ({what}). fastcoder sends no code there.",
-            "If the new address is right, set `remote.url` to it.",
-        ),
+    reasons = (*_passing(host, what, message, wait_s), *_lasting(host, what, message))
+    return RemoteError(next(reason for reason in reasons if reason.code == name), wait_s)
+
+
+def _passing(host: str, what: object, message: str, wait_s: float) -> tuple[Reason, ...]:
+    """Failures that may pass: the server is asked again without a change of the user's."""
+    return (
         Reason(
             "remote-busy",
             f"{host} limits requests ({what}{message})" + (f" and asks to wait {wait_s:.0f} s." if wait_s else "."),
@@ -96,6 +97,27 @@ def failed(name: str, host: str, what: object = "", message: str = "", wait_s: f
             "remote-cut",
             f"{host} or a proxy closed the connection during the answer.",
             "fastcoder tries again by itself.",
+        ),
+        Reason(
+            "remote-unreachable",
+            f"{host} cannot be reached.",
+            "Check the network, the VPN and the server. fastcoder tries again by itself.",
+        ),
+        Reason(
+            "remote-refused",
+            f"No server listens at {host}.",
+            "Start the server, or correct the port in `remote.url`. fastcoder tries again by itself.",
+        ),
+    )
+
+
+def _lasting(host: str, what: object, message: str) -> tuple[Reason, ...]:
+    """Failures that last until the user changes something."""
+    return (
+        Reason(
+            "remote-moved",
+            f"{host} redirects to another address ({what}). fastcoder sends no code there.",
+            "If the new address is right, set `remote.url` to it.",
         ),
         Reason(
             "remote-page",
@@ -130,11 +152,6 @@ def failed(name: str, host: str, what: object = "", message: str = "", wait_s: f
             "Set `remote.kind` and `remote.template` to the form that the server expects.",
         ),
         Reason(
-            "remote-unreachable",
-            f"{host} cannot be reached.",
-            "Check the network, the VPN and the server. fastcoder tries again by itself.",
-        ),
-        Reason(
             "remote-tls",
             f"The certificate of {host} is not valid (TLS), so nothing was sent.",
             "Check the certificate, the name in `remote.url`, and this machine's clock. If your company has its own "
@@ -145,13 +162,7 @@ def failed(name: str, host: str, what: object = "", message: str = "", wait_s: f
             f"The host name {host} cannot be resolved.",
             "Check the name in `remote.url`, and whether it needs a VPN.",
         ),
-        Reason(
-            "remote-refused",
-            f"No server listens at {host}.",
-            "Start the server, or correct the port in `remote.url`. fastcoder tries again by itself.",
-        ),
     )
-    return RemoteError(next(reason for reason in reasons if reason.code == name), wait_s)
 
 
 def not_sent(host: str, code: str, rule: str) -> NotSentError:

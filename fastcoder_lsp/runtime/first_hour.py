@@ -63,7 +63,7 @@ class FirstHour:
         """A stretch of a prompt took so long."""
         if self._counts(took_ms):
             self._use.prompt_ms += took_ms
-            self._use.expected_prompt_ms += _prompt_ms(self._costs, tokens)
+            self._use.expected_prompt_ms += self._costs.prompt_ms(tokens)
             self._went_on()
 
     def _counts(self, took_ms: float) -> bool:
@@ -87,7 +87,7 @@ class FirstHour:
         """The comparison in words; empty where the times are as promised, give or take half."""
         use, promised = self._use, self._promised
         step_ms = self._costs.step_ms(1) * use.step_ms / max(use.expected_step_ms, 1e-9)
-        prompt_ms = _prompt_ms(self._costs, PROMPT_TOKENS) * use.prompt_ms / max(use.expected_prompt_ms, 1e-9)
+        prompt_ms = self._costs.prompt_ms(PROMPT_TOKENS) * use.prompt_ms / max(use.expected_prompt_ms, 1e-9)
         if step_ms <= WORSE * promised.step_ms and prompt_ms <= WORSE * promised.prompt_ms:
             return ""
         size = next(size for size in FAMILY if size.hub_id == self._hub_id)
@@ -119,10 +119,6 @@ def larger_offer(cache: Path, choice: Choice, hub_id: str) -> str:
 def _next_smaller(size: Size) -> Size | None:
     smaller = [one for one in FAMILY[: FAMILY.index(size)] if one.commercial]
     return smaller[-1] if smaller else None
-
-
-def _prompt_ms(costs: StepCosts, tokens: int) -> float:
-    return min(costs.step_ms(tokens), costs.step_ms(1) + tokens * costs.prefill_ms)
 
 
 def _path(cache: Path) -> Path:

@@ -148,7 +148,7 @@ class LatencyEstimator:
 
     def prefill_ms(self, tokens: int) -> float:
         """The time of a stretch of so many prompt tokens."""
-        return self._prefills.high() * self._plain_prefill_ms(tokens)
+        return self._prefills.high() * self.costs.prompt_ms(tokens)
 
     def answer_ms(self) -> float:
         """The part of a budget that the answer itself needs."""
@@ -167,8 +167,8 @@ class LatencyEstimator:
     def stretch_within(self, ms: float, at_most: int) -> int:
         """The longest stretch of a prompt that fits into `ms`, in tokens; 0 if none does, at least 1 without limit."""
         slower = self._prefills.high()
-        most_ms = min(ms, max(CHUNK_MS, _EFFICIENT * slower * self._plain_prefill_ms(1)))
-        return _largest(at_most, lambda tokens: slower * self._plain_prefill_ms(tokens) <= most_ms)
+        most_ms = min(ms, max(CHUNK_MS, _EFFICIENT * slower * self.costs.prompt_ms(1)))
+        return _largest(at_most, lambda tokens: slower * self.costs.prompt_ms(tokens) <= most_ms)
 
     def stepped(self, rows: int, took_ms: float) -> None:
         """Learn the time of a step of so many rows."""
@@ -178,18 +178,13 @@ class LatencyEstimator:
 
     def prefilled(self, tokens: int, took_ms: float) -> None:
         """Learn the time of a stretch of a prefill."""
-        self._prefills.saw(took_ms / self._plain_prefill_ms(tokens))
+        self._prefills.saw(took_ms / self.costs.prompt_ms(tokens))
         if self._first_hour is not None:
             self._first_hour.prefilled(tokens, took_ms)
 
     def answered(self, took_ms: float) -> None:
         """Learn how long it took to find a beginning worth showing."""
         self._beginnings_ms.saw(took_ms)
-
-    def _plain_prefill_ms(self, tokens: int) -> float:
-        """The estimate from the costs of steps: a pass reads all weights and works on every token, as a step does."""
-        costs = self.costs
-        return min(costs.step_ms(tokens), costs.step_ms(1) + tokens * costs.prefill_ms)
 
 
 class _RecentHigh:

@@ -77,8 +77,7 @@ class SimulatedEngine(FakeEngine):
         self.likely: Callable[[str], Mapping[str, float]] | None = None
 
     def works(self, rows: int, *, prefill: bool) -> None:
-        ms = self.costs.step_ms(rows)
-        self._pass(min(ms, self.costs.step_ms(1) + rows * self.costs.prefill_ms) if prefill else ms)
+        self._pass(self.costs.prompt_ms(rows) if prefill else self.costs.step_ms(rows))
 
     def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
         letter = self._letter(bytes(tokens[1:]).decode())
