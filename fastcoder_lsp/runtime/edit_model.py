@@ -11,21 +11,22 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias
 
-from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Engines, Progress, Reason, StepCosts
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.edits.formats import FORMATS, MODEL_NAMES, EditFormat, EditLimits, answer_tokens, format_of_model
+from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.files import ModelFiles, read_record
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.runtime.costs import CHUNK, context_tokens, keep_costs, known_costs, measure_stepwise, step_costs
+from fastcoder_lsp.runtime.set_engine import load_engines
 from fastcoder_lsp.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -210,20 +211,13 @@ def _load(settings: Settings, progress: Progress) -> EditModel:
     files = models.prepare(settings.edits_model, cache, progress, gpu_bytes=0)
     form = format_of(settings.edits_model, files)
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
-    engine = engines.load_engines(
-        files,
-        engines.EngineOptions(
-            kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
-            context=CONTEXT_TOKENS,
-            threads=settings.threads or None,
-            kv_mb=KV_MB,
-            gpu_memory_percent=settings.gpu_memory_percent,
-            strict=settings.gpu_strict,
-        ),
-        cache=cache,
-        progress=progress,
-        kernels=kernels_folder(),
+    options = EngineOptions(
+        context=CONTEXT_TOKENS,
+        kv_mb=KV_MB,
+        gpu_memory_percent=settings.gpu_memory_percent,
+        strict=settings.gpu_strict,
     )
+    engine = load_engines(settings, files, options, cache, progress)
     try:
         slot, trained = engine.slot(_TIMED), read_record(files.folder)
         costs = quiet = known_costs(slot, files.digest, cache)

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
-from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Engines, Progress
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter
+from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
@@ -35,6 +34,7 @@ from fastcoder_lsp.runtime.costs import (
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice, is_disturbed
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
+from fastcoder_lsp.runtime.set_engine import load_engines
 from fastcoder_lsp.runtime.smaller_models import SmallerModels, smaller_model_names
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -266,22 +266,14 @@ def _engine(
 ) -> Engines:
     from fastcoder_lsp.kernels import trusted_folder  # noqa: PLC0415 brings a compiler along
 
-    engine = engines.load_engines(
-        files,
-        engines.EngineOptions(
-            kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
-            context=settings.context_tokens,
-            threads=settings.threads or None,
-            kv_mb=settings.memory_kv_mb,
-            gpu_memory_percent=settings.gpu_memory_percent,
-            strict=settings.gpu_strict,
-            bits=bits,
-        ),
-        cache=cache_folder(),
-        progress=progress,
-        enter=record.enter,
-        kernels=kernels_folder(),
+    options = EngineOptions(
+        context=settings.context_tokens,
+        kv_mb=settings.memory_kv_mb,
+        gpu_memory_percent=settings.gpu_memory_percent,
+        strict=settings.gpu_strict,
+        bits=bits,
     )
+    engine = load_engines(settings, files, options, cache_folder(), progress, record.enter)
     record.start.engine = engine.info.name
     note = trusted_folder(kernels_folder()).note
     record.start.notes.extend([*engine.info.notes, *([note] if note else [])])

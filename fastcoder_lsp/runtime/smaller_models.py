@@ -5,13 +5,12 @@ They need the same tokenizer, because a token must mean the same to both models,
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
 
-from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
-from fastcoder_lsp.config import Settings, kernels_folder
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Engines, Progress, StepCosts
 from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
@@ -19,6 +18,7 @@ from fastcoder_lsp.model.choice import MEMORY_SHARE, read_measured
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import AUTO
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes
+from fastcoder_lsp.runtime.set_engine import load_engines
 from fastcoder_lsp.tokenizer import Tokenizer
 
 LEAST_KV_MB = 32  # least memory for the KV caches of smaller models, however much their weights need
@@ -123,19 +123,9 @@ class SmallerModels:
             )
         for files in found:
             self._progress(0.0, f"loading the drafter's model {files.name}")
-            one = engines.load_engines(
-                files,
-                engines.EngineOptions(
-                    kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
-                    context=settings.context_tokens,
-                    threads=settings.threads or None,
-                    kv_mb=max(int((most_mb - weights_mb) / len(found)), LEAST_KV_MB),
-                ),
-                cache=self._cache,
-                progress=self._progress,
-                kernels=kernels_folder(),
-            )
-            loaded.append(self._apart(one))
+            kv_mb = max(int((most_mb - weights_mb) / len(found)), LEAST_KV_MB)
+            options = EngineOptions(context=settings.context_tokens, kv_mb=kv_mb)
+            loaded.append(self._apart(load_engines(settings, files, options, self._cache, self._progress)))
 
     def _require_tokenizer(self, files: ModelFiles) -> None:
         own, other = self._tokenizer, Tokenizer.load(files.folder, self._cache / "tokenizers")
