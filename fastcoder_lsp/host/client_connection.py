@@ -58,14 +58,19 @@ class ClientConnection:
         self._writer = threading.Thread(target=self._write, name="fastcoder-front-writer", daemon=True)
 
     def serve(self) -> None:
-        """Handle messages until the front leaves (or OSError, ProtocolError); then free its resources."""
+        """Pass commands on until the front leaves (or OSError, ProtocolError); then free its resources."""
         self._writer.start()
         try:
             while (data := self._channel.receive()) is not None:
-                try:
-                    self._take(self._codec.from_client(data))
-                except GapError as gap:
-                    self._outbox.put(transport.Again(gap.slot), key=("again", gap.slot))
+                command = self._command(self._codec.from_client(data))
+                if command is None:
+                    continue
+                if self._host is None:
+                    raise transport.ProtocolError("a front that has not said which settings hold")
+                self._follow(command)
+                self._host.send(command)
+                if isinstance(command, protocol.Ask) and self._fronts() > 1:
+                    self.tell_facts()  # they say whose turn it is
         finally:
             self._outbox.close()
             self._channel.close()
@@ -118,20 +123,28 @@ class ClientConnection:
 
     # Messages from the front, in the reader thread --------------------------------------------------------------------
 
-    def _take(self, message: transport.FromClient) -> None:
-        match message:
-            case transport.Difference():
-                self._texts.take(message)
-            case transport.UseTables():
-                self._use(message)
-            case transport.Ping():
-                self._outbox.put(transport.Pong(), key="pong")
-            case transport.WithTexts():
-                self._send(with_texts(message, self._texts), message.text.slot)
-            case transport.Hello() | transport.AskFronts() | transport.Stop() | transport.Escaped():
-                raise transport.ProtocolError(f"{type(message).__name__} from a front")
-            case _:
-                self._send(message)
+    def _command(self, message: transport.FromClient) -> protocol.Command | None:
+        """The command in a message; None for a message to the connection itself, which is handled."""
+        try:
+            match message:
+                case transport.WithTexts(bare, text):
+                    command = with_texts(message, self._texts)
+                    if isinstance(bare, protocol.Ask | protocol.Expect):
+                        self._keep_slot(bare.question.uri, text.slot)
+                    return command
+                case transport.Difference():
+                    self._texts.take(message)
+                case transport.UseTables():
+                    self._use(message)
+                case transport.Ping():
+                    self._outbox.put(transport.Pong(), key="pong")
+                case transport.Hello() | transport.AskFronts() | transport.Stop() | transport.Escaped():
+                    raise transport.ProtocolError(f"{type(message).__name__} from a front")
+                case _:
+                    return message
+        except GapError as gap:
+            self._outbox.put(transport.Again(gap.slot), key=("again", gap.slot))
+        return None
 
     def _use(self, message: transport.UseTables) -> None:
         settings = transport.settings_of(message.settings)
@@ -143,34 +156,30 @@ class ClientConnection:
             self._host.send(protocol.Use(settings, folders))
         self.tell_facts()
 
-    def _send(self, command: protocol.Command, slot: int = -1) -> None:
-        if self._host is None:
-            raise transport.ProtocolError("a front that has not said which settings hold")
+    def _keep_slot(self, uri: str, slot: int) -> None:
+        self._slots[uri] = slot
+        self._slots.move_to_end(uri)
+        while len(self._slots) > _DOCUMENTS:
+            self._slots.popitem(last=False)
+
+    def _follow(self, command: protocol.Command) -> None:
+        """Note the open question, and the names of documents."""
         match command:
-            case protocol.Ask(question) | protocol.Expect(question):
-                self._slots[question.uri] = slot
-                self._slots.move_to_end(question.uri)
-                while len(self._slots) > _DOCUMENTS:
-                    self._slots.popitem(last=False)
-                if isinstance(command, protocol.Ask):
-                    self._asked, self.asking = question.number, True
+            case protocol.Ask(question):
+                self._asked, self.asking = question.number, True
             case protocol.Withdraw(number) if number == self._asked:
                 self.asking = False
             case protocol.Forget(uri):
                 self._slots.pop(uri, None)
             case protocol.Rename(old, new) if (known := self._slots.pop(old, None)) is not None:
                 self._slots[new] = known
-        self._host.send(command)
-        if isinstance(command, protocol.Ask) and self._fronts() > 1:
-            self.tell_facts()  # they say whose turn it is
 
     # Messages to the front, in the writer thread ----------------------------------------------------------------------
 
     def _write(self) -> None:
         """Send messages until the connection ends, or the front has read nothing for too long."""
         try:
-            while (makers := self._outbox.take()) is not None:
-                self._channel.send([self._codec.encode(message) for make in makers for message in make()])
+            self._channel.write(self._outbox, self._codec)
         except OSError as error:  # it is gone, or reads nothing; the reader thread ends with the connection
             logger.info("cannot write to the editor of process %d: %s", self.process_id, error)
         except Exception:  # a bug must cost this front's connection alone

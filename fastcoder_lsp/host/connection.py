@@ -29,14 +29,16 @@ class Channel:
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self._writing = threading.Lock()
-        self._closed = False
 
     def send(self, bodies: Iterable[bytes]) -> None:
         """Send messages; waits while the other side reads nothing. Raises OSError if the connection has ended."""
-        data = b"".join(part for body in bodies for part in (_LENGTH.pack(len(body)), body))
-        with self._writing:
-            self._socket.sendall(data)
+        self._socket.sendall(_framed(bodies))
+
+    def write(self, outbox: "Outbox", codec: Codec) -> None:
+        """Send the messages of an outbox until it is closed; waits, and raises OSError, as `send` does."""
+        while (makers := outbox.take()) is not None:
+            if bodies := [codec.encode(message) for make in makers for message in make()]:
+                self._socket.sendall(_framed(bodies))
 
     def receive(self) -> bytes | None:
         """The next message; None at the end of the connection.
@@ -58,7 +60,6 @@ class Channel:
 
     def close(self) -> None:
         """End the connection, from any thread; wakes threads that read or write."""
-        self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(OSError):
@@ -76,6 +77,10 @@ class Channel:
                 return None
             data += piece
         return bytes(data)
+
+
+def _framed(bodies: Iterable[bytes]) -> bytes:
+    return b"".join(part for body in bodies for part in (_LENGTH.pack(len(body)), body))
 
 
 Maker: TypeAlias = Callable[[], Iterable[Message]]

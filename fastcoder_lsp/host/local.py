@@ -226,7 +226,7 @@ class LocalHost:
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: protocol.Command) -> None:
-        """Pass a command on: files to the workspace, questions to the scheduler, a reload to the model server."""
+        """Handle a command about settings or files; put any other one into the scheduler's inbox."""
         match command:
             case protocol.Use(settings, folders):
                 self._use(settings, folders)
@@ -238,12 +238,14 @@ class LocalHost:
                 self._workspace.document_closed(path)
             case protocol.FilesChanged(paths):
                 self._workspace.files_changed(paths)
+            case protocol.Enable(enabled):
+                self._client.switch(enabled)
             case _:
-                self._client.send(command)
+                self._client.post((self._client, partial(self._client.do, command)))
 
     def between_pieces(self, call: Callable[[], None]) -> None:
         """Call a function in the scheduler's thread between two pieces of work."""
-        self._client.post(self._client, call)
+        self._client.post((self._client, call))
 
     def facts(self) -> protocol.HostFacts:
         """The facts at this moment."""

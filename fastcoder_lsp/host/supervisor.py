@@ -175,10 +175,7 @@ class ConnectionSupervisor:
 
     def _write(self, channel: Channel, outbox: Outbox) -> None:
         try:
-            while (makers := outbox.take()) is not None:
-                bodies = [self._codec.encode(message) for make in makers for message in make()]
-                if bodies:
-                    channel.send(bodies)
+            channel.write(outbox, self._codec)
         except OSError:
             pass  # the reader thread reports it
         except Exception:  # a bug costs this connection, which `finally` ends

@@ -186,7 +186,7 @@ class ServerHost:
             case protocol.WithdrawEdit():
                 pass
             case _:
-                self._client.post(self._client, partial(self._run_command, command))
+                self._client.post((self._client, partial(self._run_command, command)))
 
     def facts(self) -> protocol.HostFacts:
         """Of the server, or of the local model while it stands in."""
@@ -247,7 +247,7 @@ class ServerHost:
             await identifying
         except RemoteError as failure:
             error = failure
-        self._client.post(self._client, partial(self._loaded, ticket, error))
+        self._client.post((self._client, partial(self._loaded, ticket, error)))
 
     # In the scheduler's thread --------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ class Client:
     """One editor's client; the scheduler works only on its newest request.
 
     Args:
+        post: puts a client's call into the scheduler's inbox, from any thread.
         changed: the scheduler's; called when the client is switched off, or leaves.
         clock: milliseconds.
         idle_ms: a pause begins after so long without a request.
@@ -35,7 +36,7 @@ class Client:
         self,
         emit: protocol.HostListener,
         model: ClientModel,
-        post: "Callable[[Client, Callable[[], None]], None]",
+        post: "Callable[[tuple[Client, Callable[[], None]]], None]",
         ready: "Callable[[Client], Loaded | None]",
         changed: "Callable[[Client], None]",
         clock: Clock,
@@ -60,16 +61,15 @@ class Client:
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
-    def send(self, command: protocol.Command) -> None:
-        """Run a command on the scheduler's thread; the host handles those about files or the loading of models."""
-        if isinstance(command, protocol.Enable):
-            self.enabled = command.enabled
-        self.post(self, partial(self.do, command))
+    def switch(self, enabled: bool) -> None:
+        """Switch the client on or off; what the scheduler begins from now on follows it."""
+        self.enabled = enabled
+        self.post((self, partial(self.do, protocol.Enable(enabled))))
 
     def leave(self) -> None:
         """The client disconnects: free its state within a piece of work."""
         self.gone, self.enabled = True, False
-        self.post(self, self._left)
+        self.post((self, self._left))
 
     def info(self) -> EngineInfo | None:
         """The running engine; None while none is loaded."""

@@ -5,6 +5,7 @@ They ignore commands about files: programs and tests use them with a single mode
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
@@ -55,8 +56,10 @@ class SchedulerHost:
                 self._reload()
             case protocol.DocumentChanged() | protocol.DocumentClosed() | protocol.FilesChanged():
                 pass
+            case protocol.Enable(enabled):
+                self.client.switch(enabled)
             case _:
-                self.client.send(command)
+                self.client.post((self.client, partial(self.client.do, command)))
 
     def facts(self) -> protocol.HostFacts:
         """The host's state."""

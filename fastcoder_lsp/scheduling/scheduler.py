@@ -36,6 +36,8 @@ def now_ms() -> float:
     return time.monotonic() * 1e3
 
 
+Posted: TypeAlias = tuple[Client | None, Callable[[], None]]
+"""A call, and the client that it fails for; None: the scheduler's own."""
 Made: TypeAlias = tuple[Callable[[], SomeModel | None], Callable[[SomeModel], object]]
 
 
@@ -93,8 +95,8 @@ class Scheduler(Generic[SomeModel]):
 
     def __init__(self, load: Callable[[Progress], SomeModel], clock: Clock = now_ms, idle_ms: float = IDLE_MS) -> None:
         self._clock, self._idle_ms, self._closing = clock, idle_ms, False
-        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._arrived: deque[Callable[[], None]] = deque()
+        self._inbox: SimpleQueue[Posted] = SimpleQueue()
+        self._arrived: deque[Posted] = deque()
         self._model = SharedModel(load, self._progress, clock)
         self._clients = RoundRobin()
         self._heard: set[Client] = set()  # the clients that were told of the current load's progress
@@ -117,18 +119,18 @@ class Scheduler(Generic[SomeModel]):
     def add(self, emit: HostListener, model: ClientModel, enabled: bool = True) -> Client:
         """Add a client with a model of its own, for example a server."""
         client = Client(
-            emit, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
+            emit, model, self._inbox.put, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
-        self._inbox.put(partial(self._clients.join, client))
+        self._inbox.put((None, partial(self._clients.join, client)))
         return client
 
     def refit(self, client: Client, make_runtime: Callable[[SomeModel], Runtime]) -> None:
         """Replace a client's part of the same model, from its next question on."""
-        self._post(client, partial(client.replace, partial(self._make, make_runtime)))
+        self._inbox.put((client, partial(client.replace, partial(self._make, make_runtime))))
 
     def use(self, load: Callable[[Progress], SomeModel]) -> None:
         """Replace the model, or its settings, for all clients from their next questions on."""
-        self._inbox.put(partial(self._use, load))
+        self._inbox.put((None, partial(self._use, load)))
 
     def succeed(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None = None) -> None:
         """Replace the model as soon as no client waits for an answer.
@@ -136,7 +138,7 @@ class Scheduler(Generic[SomeModel]):
         `load` loads the new model, now unless `made` is given, and whenever it was unloaded. `made` gives the new
         model, which is loaded already, or None where it is no longer wanted; and is told once it has taken over.
         """
-        self._inbox.put(partial(setattr, self, "_successor", partial(self._take_over, load, made)))
+        self._inbox.put((None, partial(setattr, self, "_successor", partial(self._take_over, load, made))))
 
     def close(self) -> None:
         """End within a piece of work, and free the model's memory."""
@@ -145,7 +147,7 @@ class Scheduler(Generic[SomeModel]):
 
     def wake(self) -> None:
         """Wake the scheduler: a generation received what it waited for."""
-        self._inbox.put(lambda: None)
+        self._inbox.put((None, lambda: None))
 
     def info(self) -> EngineInfo | None:
         """The engine that runs for any of the clients; None while none does."""
@@ -214,7 +216,11 @@ class Scheduler(Generic[SomeModel]):
                     self._arrived.append(self._inbox.get_nowait())
             if not self._arrived:
                 return
-            self._arrived.popleft()()
+            client, call = self._arrived.popleft()
+            if client is None:
+                call()
+            else:
+                self._act(client, call)
 
     def _edit(self) -> float:
         """Do one piece of work for an edit; returns 0, or how many milliseconds to wait."""
@@ -240,9 +246,6 @@ class Scheduler(Generic[SomeModel]):
         if self._model.prepare() or (wait_ms == math.inf and self._model.measure()):
             return 0.0
         return wait_ms
-
-    def _post(self, client: Client, call: Callable[[], None]) -> None:
-        self._inbox.put(partial(self._act, client, call))
 
     def _act(self, client: Client, call: Callable[[], None]) -> None:
         """Run a client's message; its failure is that client's alone, even while another is served."""

@@ -11,13 +11,26 @@ from tests.lsp.raw_client import RawClient, running
 
 URI = "file:///a.py"
 SERVE = (sys.executable, "-P", "-m", "tests.completion.traced_process", "serve", "--folder")
+PARTS = {
+    "handler": [
+        "inline_completion",
+        "CompletionService.submit",
+        "BackendSelector.send",
+        "SharedProcessHost.send",
+        "Outbox.make",
+    ],
+    "writer": ["Channel.write"],
+    "reader": ["ClientConnection.serve", "LocalHost.send"],
+    "scheduler": ["Scheduler.turn", "Client.serve", "LocalGeneration.work", "Decoding.step", "_Borrowed.step"],
+}
 
 
 async def test_a_keystroke_passes_through_few_functions() -> None:
     """From the method's handler to the engine's step, by the process that all editors share; all modules count.
 
-    The command waits in an outbox for the connection's thread, and the question in the inbox of the scheduler's: a
-    reader goes on from there. The engine is wrapped in the one that lends its single KV cache: that step is the last.
+    The question passes through four threads. It waits for the writer in an outbox, for the reader in the socket, and
+    for the scheduler in its inbox. Each way begins at the function that takes it in. The engine is wrapped in the one
+    that lends its single KV cache: that step is the last.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
@@ -31,30 +44,18 @@ async def test_a_keystroke_passes_through_few_functions() -> None:
                     if await asked(client, 1):
                         break
                     await asyncio.sleep(0.1)  # the process starts
-                (folder / "server").unlink(missing_ok=True)
-                (folder / "host").unlink(missing_ok=True)
+                for part in PARTS:
+                    (folder / part).unlink(missing_ok=True)
                 client.change(URI, 2, [{"text": "yy = \n"}])
                 assert await asked(client, 2) == "suggested = 1"
+                ways = {part: set((folder / part).read_text().split("\n")[:-1]) for part in PARTS}
                 await client.leave()
         finally:
             for host in find_hosts([folder]):
                 stop_host(host, 10)
-        server, host_ = (set((folder / side).read_text().split("\n")[:-1]) for side in ("server", "host"))
-        (server_way,), (host_way,) = server, host_
-        assert server_way.split() == [
-            "inline_completion",
-            "CompletionService.submit",
-            "BackendSelector.send",
-            "SharedProcessHost.send",
-            "Outbox.make",
-        ]
-        assert host_way.split() == [
-            "Scheduler.turn",
-            "Client.serve",
-            "LocalGeneration.work",
-            "Decoding.step",
-            "_Borrowed.step",
-        ]
+        assert {part: [way.split() for way in of] for part, of in ways.items()} == {
+            part: [functions] for part, functions in PARTS.items()
+        }
 
 
 async def asked(client: RawClient, version: int) -> str:

@@ -3,15 +3,19 @@
 python -P -m tests.completion.traced_process serve --folder DIR
 python -P -m tests.completion.traced_process host --folder DIR --key KEY --linger S [--detach]
 
-Of the server it is the way from a method's handler to the command that is left for the shared process; of that process,
-from the scheduler's cycle to a step of the engine. The way is a line of DIR/server, and DIR/host.
+A question crosses four threads: the handler's and the writer's of the server, the reader's and the scheduler's of the
+shared process. Each way through a thread is a line of DIR/handler, DIR/writer, DIR/reader or DIR/scheduler: the
+functions from the one that takes the question in to the one that leaves it to the next thread, or to the engine.
 """
 
 import argparse
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from types import CodeType, FrameType
 
 import fastcoder_lsp
@@ -21,7 +25,7 @@ from fastcoder_lsp.completion.protocol import Ask, HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.host.connection import Outbox
+from fastcoder_lsp.host.connection import Channel, Outbox
 from fastcoder_lsp.host.host_log import log_to_stderr
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.local import ModelServer
@@ -41,41 +45,87 @@ PACKAGE = str(Path(fastcoder_lsp.__file__).parent)
 VERSION = "traced"
 
 
-def trace(first: frozenset[CodeType], last: CodeType, file: Path, wanted: Callable[[FrameType], bool]) -> None:
-    """Write a line for each call of `last` that `first` leads to: the package's functions from one to the other.
+@dataclass(frozen=True)
+class Part:
+    """The way through one thread.
 
-    `wanted`: asked of each frame between; one of them has to be.
+    Attributes:
+        takes: the functions that take a message in. The way begins at the function that calls one of them.
+        leaves: whether a call, of this frame or of the builtin function that it calls, leaves the question to others.
+        holds: whether this frame holds the question; one on the way has to.
     """
 
-    def profile(frame: FrameType, event: str, _: object) -> None:
-        if event != "call" or frame.f_code is not last:
+    takes: frozenset[CodeType]
+    leaves: Callable[[FrameType, object], bool]
+    holds: Callable[[FrameType], bool]
+
+
+def trace(folder: Path, parts: Mapping[str, Part]) -> None:
+    """Write each way through these parts to the file of its name, with the functions of the package."""
+    first = {part: set(part.takes) if name == "handler" else set[CodeType]() for name, part in parts.items()}
+
+    def profile(frame: FrameType, event: str, builtin: object) -> None:
+        if event not in {"call", "c_call"}:
             return
-        path, found = list[str](), False
-        here: FrameType | None = frame
-        while here is not None:
-            if here.f_code.co_filename.startswith(PACKAGE):
-                path.append(here.f_code.co_qualname)
-            found = found or wanted(here)
-            if here.f_code in first:
-                break
-            here = here.f_back
-        else:
-            return
-        if found:
-            with file.open("a") as lines:
-                lines.write(" ".join(reversed(path)) + "\n")
+        for name, part in parts.items():
+            if event == "call" and frame.f_code in part.takes and frame.f_back is not None:
+                first[part].add(frame.f_back.f_code)
+            if part.leaves(frame, builtin) and (way := way_to(frame, first[part], part.holds)):
+                with (folder / name).open("a") as lines:
+                    lines.write(" ".join(way) + "\n")
 
     sys.setprofile(profile)
     threading.setprofile(profile)
+
+
+def way_to(frame: FrameType, first: AbstractSet[CodeType], holds: Callable[[FrameType], bool]) -> list[str]:
+    """The package's functions from the first one to this frame; none if they don't begin there or hold no question."""
+    way, held = list[str](), False
+    here: FrameType | None = frame
+    while here is not None:
+        if here.f_code.co_filename.startswith(PACKAGE):
+            way.append(here.f_code.co_qualname)
+        held = held or holds(here)
+        if here.f_code in first:
+            return way[::-1] if held else []
+        here = here.f_back
+    return []
 
 
 def asks(frame: FrameType) -> bool:
     return isinstance(frame.f_locals.get("command"), Ask)
 
 
+def sends_question(frame: FrameType) -> bool:
+    """Whether one of the encoded messages has the tag of a question."""
+    return any(b"\xa3Ask" in body for body in frame.f_locals.get("bodies", ()))
+
+
+def puts(_: FrameType, builtin: object) -> bool:
+    return getattr(builtin, "__name__", "") == "put" and isinstance(getattr(builtin, "__self__", None), SimpleQueue)
+
+
+HANDLERS = frozenset(handler.__code__ for _, handler in METHODS if hasattr(handler, "__code__"))
+SERVER = {
+    "handler": Part(HANDLERS, lambda frame, _: frame.f_code is Outbox.make.__code__, asks),
+    "writer": Part(
+        frozenset((Outbox.take.__code__,)),
+        lambda _, builtin: getattr(builtin, "__name__", "") == "sendall",
+        sends_question,
+    ),
+}
+SHARED_PROCESS = {
+    "reader": Part(frozenset((Channel.receive.__code__,)), puts, asks),
+    "scheduler": Part(
+        frozenset((Scheduler._receive.__code__,)),
+        lambda frame, _: frame.f_code is ScriptedEngine.step.__code__,
+        lambda _: True,
+    ),
+}
+
+
 def serve_traced(folder: Path) -> None:
-    handlers = frozenset(handler.__code__ for _, handler in METHODS if hasattr(handler, "__code__"))
-    trace(handlers, Outbox.make.__code__, folder / "server", asks)
+    trace(folder, SERVER)
 
     def command(address: Address, settings: Settings) -> Sequence[str]:
         place = ("--folder", str(address.folder), "--key", address.key, "--linger", str(settings.host_linger_s))
@@ -121,9 +171,7 @@ class Shared(LazyModelServer):
 
 
 def host_traced(arguments: argparse.Namespace) -> None:
-    trace(
-        frozenset((Scheduler.turn.__code__,)), ScriptedEngine.step.__code__, arguments.folder / "host", lambda _: True
-    )
+    trace(arguments.folder, SHARED_PROCESS)
     log_to_stderr()
     leave(run_host(arguments.folder, arguments.key, arguments.linger, Shared(), VERSION))
 
