@@ -5,13 +5,16 @@ run, where the model is not on this machine. A test of an editor that is absent 
 FASTCODER_REQUIRE_EDITORS=1, as in CI, that is a failure.
 
 All processes of a run share one folder of compiled functions, the user's own: an empty one costs half a minute of
-compiling, so only a test that is about an empty one has it (it unsets FASTCODER_KERNELS, or sets its own). What tests
-accept is counted apart from the user's own counts (FASTCODER_USAGE).
+compiling, so only a test that is about an empty one has it (it unsets FASTCODER_KERNELS, or sets its own). The rest of
+the cache folder is the run's own (FASTCODER_CACHE), with links to the user's models: no index, no count of use and no
+record of a start gets into the user's.
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import ModelFiles
 from tests.cpu_times import CpuTimes
 from tests.groups import ONE_PROCESS
+from tests.own_cache import own_cache
 from tests.stalls import sitecustomize
 
 # How long an example takes says more of the machine than of the code. `tests/examples.py` has the numbers of examples.
@@ -45,7 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("ci" if _with_ci(config) else "often")
     os.environ.setdefault("FASTCODER_KERNELS", str(kernels_folder()))
-    os.environ.setdefault("FASTCODER_USAGE", str(Path(tempfile.gettempdir()) / f"fastcoder-usage-{os.getpid()}"))
+    if not hasattr(config, "workerinput"):  # with `-n` all processes have the first one's
+        folder = Path(tempfile.mkdtemp(prefix="fastcoder-"))
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))  # a shared process may be writing yet
+        os.environ["FASTCODER_CACHE"] = str(own_cache(folder / "cache"))
     if config.getoption("--stalls"):
         _stall()
     if _with_ci(config):

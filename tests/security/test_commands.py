@@ -12,6 +12,7 @@ import pytest
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import cache_folder
+from tests.own_cache import own_cache
 from tests.security import hostile
 
 pytestmark = pytest.mark.model
@@ -26,12 +27,9 @@ def place() -> Iterator[Path]:
     """A folder with a repository that has everything, and a cache with the machine's models and compiled code."""
     folder = Path(tempfile.mkdtemp(prefix="fastcoder-hostile-"))
     (folder / "repository").mkdir()
-    (folder / "cache").mkdir()
     (folder / "models_only").mkdir()
     hostile.repository(folder / "repository", folder / "canary", *hostile.ALL, hostile.installed)
-    for kept in cache_folder().glob("*"):
-        if kept.name not in ("play", "index", "learnt"):
-            (folder / "cache" / kept.name).symlink_to(kept)
+    own_cache(folder / "cache")
     (folder / "models_only/models").symlink_to(cache_folder() / "models")
     yield folder
     subprocess.run(["rm", "-rf", str(folder)], check=True)

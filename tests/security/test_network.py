@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.config import cache_folder
+from tests.own_cache import own_cache
 
 pytestmark = [pytest.mark.model, pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")]
 
@@ -47,13 +47,8 @@ PLANTED = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendt
 def sent_by(folder: Path, *command: str) -> tuple[str, int]:
     """What a command prints, and how many packets were sent, or had no way out, in its network namespace."""
     (folder / "run").mkdir(mode=0o700)
-    cache = folder / "cache"
-    cache.mkdir()
-    for kept in cache_folder().glob("*"):
-        if kept.name not in ("play", "index", "learnt", "host"):
-            (cache / kept.name).symlink_to(kept)
     environment = os.environ | {
-        "FASTCODER_CACHE": str(cache),
+        "FASTCODER_CACHE": str(own_cache(folder / "cache")),
         "XDG_RUNTIME_DIR": str(folder / "run"),  # no shared process of the user's outside the namespace
         "PYTHONPATH": str(ROOT),
     }

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
-from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.model import ModelFiles
+from tests.own_cache import own_cache
 
 ROOT = Path(__file__).parents[3]
 PLAY = [sys.executable, "-m", "fastcoder_lsp.cli.main", "play"]
@@ -24,11 +24,7 @@ ANSWER_S = 120.0
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A cache folder with the machine's models and engines in it, and with a sample workspace of the test's own."""
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    for folder in cache_folder().glob("*"):
-        if folder.name != "play":
-            (cache / folder.name).symlink_to(folder)
+    cache = own_cache(tmp_path / "cache")
     return os.environ | {"FASTCODER_CACHE": str(cache), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
