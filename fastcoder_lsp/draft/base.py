@@ -76,11 +76,6 @@ class Specification(Generic[Parameters]):
     own_weights: bool = False
     """Whether it drafts by weights trained for the model, in the folder of its parameter `weights`."""
 
-    @property
-    def replayable(self) -> bool:
-        """Whether recorded text is enough to replay it; other drafters need the model's candidates or states."""
-        return not (self.traits.top_k or self.traits.layers or self.traits.skims)
-
 
 @dataclass(frozen=True, slots=True)
 class Trained:

@@ -5,7 +5,6 @@ It lives on the event loop's thread; the host's threads change it only through `
 
 import asyncio
 import contextlib
-import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -37,8 +36,6 @@ from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above, secret_lines, secret_values
-
-logger = logging.getLogger(__name__)
 
 _VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
 _MAX_BYTES = 10_000

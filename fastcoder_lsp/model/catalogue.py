@@ -5,7 +5,6 @@ from itertools import accumulate
 
 from fastcoder_lsp.errors import UsageError
 
-GIB = 1 << 30
 WHEELS_PREFIX = "wheels:"
 
 BITS = (8, 4)  # bits of a weight in the CPU engines, the more exact first

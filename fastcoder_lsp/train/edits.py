@@ -89,11 +89,6 @@ class EditExample:
     prompt: EditPrompt
     new: str
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether the answer changes nothing."""
-        return self.new == self.prompt.region
-
     def encoded(self, tokenizer: Tokenizer) -> "EncodedExample":
         """The example as tokens."""
         asked = self.prompt.encode(tokenizer)

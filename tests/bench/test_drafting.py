@@ -59,7 +59,10 @@ def test_a_body_ends_where_a_line_stands_further_left(text: str, kept: str | Non
     assert (None if end is None else text[:end]) == kept
 
 
-@pytest.mark.parametrize("name", [name for name, known in SPECIFICATIONS.items() if known.replayable])
+TRAITS = {name: known.traits for name, known in SPECIFICATIONS.items()}
+
+
+@pytest.mark.parametrize("name", [name for name, of in TRAITS.items() if not (of.top_k or of.layers or of.skims)])
 def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
     chance, engine = random.Random(4), RepetitiveEngine()
     for nodes in (2, 16, 64):

@@ -1,9 +1,8 @@
 """The edit model as a second model: beside the code model, by the real engines, in the shared process or alone."""
 
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,11 +18,11 @@ from fastcoder_lsp.runtime.costs import WIDTHS, known_costs
 from fastcoder_lsp.runtime.edit_model import EditModel, EditModels, EditRuntime, load_edit_model
 from tests.edits.toys import ReplacingEngine, edit_runtime
 from tests.faults.small_model import write_model
-from tests.goldens.conftest import environment, small_model
+from tests.goldens.conftest import ended, environment, small_model
 from tests.goldens.golden import command
 from tests.lsp.raw_client import Json, running
 
-__all__ = ["environment", "small_model"]
+__all__ = ["ended", "environment", "small_model"]
 
 SETTINGS = Settings(edits_model="toy")
 
@@ -115,13 +114,6 @@ def test_what_names_no_edit_model(tmp_path: Path) -> None:
 def edits_model(tmp_path: Path) -> Path:
     """A small model that answers a prompt of Sweep's which ends in "y" by a line."""
     return write_model(tmp_path / "sweep-next-edit-tiny", "y\nx=2")
-
-
-@pytest.fixture
-def ended(environment: dict[str, str]) -> Iterator[None]:
-    """Ends the shared process after the test."""
-    yield
-    subprocess.run([command(), "host", "stop"], env=environment, check=False, capture_output=True)
 
 
 @pytest.mark.usefixtures("ended")

@@ -221,9 +221,9 @@ def test_scores_and_mixes_are_those_of_the_rounded_numbers(heads: int, dim: int)
     )
     held_keys, held_values = aligned((dim, BLOCK), np.uint16), aligned((BLOCK, padded(dim)), np.uint16)
     for column in range(BLOCK):
-        held_keys[:, place_of(column)] = _halves(keys_DC[:, column])
+        held_keys[:, place_of.py_func(column)] = _halves(keys_DC[:, column])
         for d in range(dim):
-            held_values[column, place_of(d)] = _halves(values_CD[column, d : d + 1])[0]
+            held_values[column, place_of.py_func(d)] = _halves(values_CD[column, d : d + 1])[0]
     scores, mixed = np.zeros((heads, BLOCK), np.float32), np.zeros((heads, dim), np.float32)
     score, mix = score_tile(heads, dim), mix_tile(heads, dim)
 

@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,6 @@ import pytest
 
 from tests.goldens.golden import Goldens, Normal, command, normal_for
 from tests.lsp.raw_client import Json, RawClient, running
-
-
-@pytest.fixture
-def ended(environment: dict[str, str]) -> Iterator[None]:
-    """Ends the shared process after the test."""
-    yield
-    subprocess.run([command(), "host", "stop"], env=environment, check=False, capture_output=True)
 
 
 @pytest.mark.usefixtures("ended")

@@ -170,10 +170,12 @@ class RawClient:
 
 @contextlib.asynccontextmanager
 async def running(
-    *arguments: str, command: Sequence[str] | None = None, environment: dict[str, str] | None = None
+    *arguments: str,
+    command: Sequence[str] | None = None,
+    environment: dict[str, str] | None = None,
+    root: Path = Path(__file__).parents[2],
 ) -> AsyncIterator[RawClient]:
     """A server with a client at its wire, the scripted one by default; killed at the end if it still runs."""
-    root = Path(__file__).parents[2]
     process: Process | ForkedServer
     if command is None and environment is None and forked.POSSIBLE:
         process = await forked.start(arguments, limit=2**26)

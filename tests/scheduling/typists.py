@@ -1,6 +1,6 @@
 """Who types key by key at a simulated model that hears every token of its KV caches, with other code to be shown."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -8,17 +8,14 @@ from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.core import (
-    CacheLost,
     Completion,
     CompletionRequest,
-    DraftTree,
     Late,
     Prefilled,
     Progress,
     ShouldStop,
     Snapshot,
     Tokens,
-    Verified,
 )
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import NoDrafter
@@ -28,7 +25,6 @@ from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.simulated import COSTS, Clock, Turns
-from tests.fake_engine import Allowed
 from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
 from tests.scheduling.shared import Caches, Slot
@@ -51,23 +47,18 @@ class TokenSlot(Slot):
         if self._spare and self._all.full:
             self.give_up()
             return Prefilled(0, 0, done=False)
-        done = super().prefill(tokens, should_stop)
-        self._all.computed += done.computed
-        return done
+        return super().prefill(tokens, should_stop)
 
-    def _step(self, tree: DraftTree, allowed: Allowed, top_k: int) -> Verified:
-        if self._lost:
-            raise CacheLost
-        self._cache += tree.tokens[: tree.pending]
-        self._all.computed += tree.pending - 1
-        self.steps += 1
-        self._pass(COSTS.step_ms(len(tree)))
-        heard = self._cache if self._all.whole else self._cache[self._cache.index(PREFIX) :]
+    def works(self, rows: int, *, prefill: bool) -> None:
+        super().works(rows, prefill=prefill)
+        self._all.computed += rows if prefill else rows - 1
+
+    def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
+        heard = tokens if self._all.whole else tokens[tokens.index(PREFIX) :]
         chosen = hash(tuple(heard)) % 8
-        among = allowed.get(tree.pending - 1)
-        if among is not None:
-            return Verified((), (int(among[chosen % len(among)]),))
-        return Verified((), (END if chosen > 6 else WORDS[chosen % len(WORDS)],))
+        if isinstance(among, range):  # all tokens
+            return END if chosen > 6 else WORDS[chosen % len(WORDS)]
+        return among[chosen % len(among)]
 
 
 class TokenCaches(Caches):

@@ -17,7 +17,7 @@ import pytest
 
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.folders import store_folder
-from tests.lsp.raw_client import RawClient
+from tests.lsp.raw_client import RawClient, running
 from tests.security import hostile
 
 ROOT = Path(__file__).parents[2]
@@ -58,24 +58,12 @@ async def opened(root: Path, cache: Path, command: Sequence[str] = INDEXING) -> 
     """A server that an editor started in the repository, and opened it."""
     # Its own modules by a whole path, as an installation has them.
     environment = {**os.environ, "FASTCODER_CACHE": str(cache), "PYTHONPATH": str(ROOT)}
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=root, env=environment, limit=2**26
-    )
-    client = RawClient(process)
-    readers = asyncio.gather(client.read(), client.read_errors())
-    try:
-        async with asyncio.timeout(WAIT_S):
-            await client.initialize(
-                workspaceFolders=[{"uri": root.as_uri(), "name": "repository"}],
-                initializationOptions={"budget": {"automatic_ms": 60_000, "invoked_ms": 60_000}},
-            )
-            yield client
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        await readers
+    async with running(command=command, environment=environment, root=root) as client, asyncio.timeout(WAIT_S):
+        await client.initialize(
+            workspaceFolders=[{"uri": root.as_uri(), "name": "repository"}],
+            initializationOptions={"budget": {"automatic_ms": 60_000, "invoked_ms": 60_000}},
+        )
+        yield client
 
 
 async def suggests(client: RawClient, uri: str, text: str = hostile.MAIN) -> bool:

@@ -28,8 +28,8 @@ from fastcoder_lsp.engine.int8.row_kernels import (
 )
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
-    PAIR,
     narrow,
+    place_of,
     v_add,
     v_exp,
     v_load,
@@ -42,7 +42,7 @@ from fastcoder_lsp.engine.int8.simd import (
 )
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_job, take_job
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
-from fastcoder_lsp.kernels import NONE, inlined, inner, tagged, unkept
+from fastcoder_lsp.kernels import NONE, inner, tagged, unkept
 
 
 def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:
@@ -92,7 +92,7 @@ def move_slots(cache: Cache, source: Int64s, target: Int64s) -> None:
             for index in range(len(source)):
                 old, new = source[index], target[index]
                 for d in range(dim):
-                    keys_BDx[new // BLOCK, d, _place(new % BLOCK)] = keys_BDx[old // BLOCK, d, _place(old % BLOCK)]
+                    keys_BDx[new // BLOCK, d, place_of(new % BLOCK)] = keys_BDx[old // BLOCK, d, place_of(old % BLOCK)]
                 for d in range(kept):
                     values_CD[new, d] = values_CD[old, d]
     states_CSE = cache.states_CSE
@@ -101,12 +101,6 @@ def move_slots(cache: Cache, source: Int64s, target: Int64s) -> None:
         for which in range(states_CSE.shape[1]):
             for place in range(states_CSE.shape[2]):
                 states_CSE[new, which, place] = states_CSE[old, which, place]
-
-
-@inlined
-def _place(index: int) -> int:
-    """`simd.place_of`, for compiled code."""
-    return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
 
 
 def _after_norms(turn_row: Any, group: int, dim: int, tag: str) -> Any:
@@ -134,7 +128,7 @@ def _make_turn_row(group: int, dim: int, tag: str) -> Any:
         kv_heads = cache.keys_LKBDx.shape[1]
         heads = kv_heads * group
         slot = places.cached + row
-        block, column = slot // BLOCK, _place(slot % BLOCK)
+        block, column = slot // BLOCK, place_of(slot % BLOCK)
         cos_H, sin_H = packed.cos_CH[places.position_M[row]], packed.sin_CH[places.position_M[row]]
         source, query = work.wide_MN[row], work.query_MQ[row]
         for head in range(heads):
@@ -150,7 +144,7 @@ def _make_turn_row(group: int, dim: int, tag: str) -> Any:
                 cache.keys_LKBDx[layer, head, block, i, column] = narrow(low * cos_H[i] - high * sin_H[i])
                 cache.keys_LKBDx[layer, head, block, half + i, column] = narrow(high * cos_H[i] + low * sin_H[i])
             for i in range(dim):
-                cache.values_LKCD[layer, head, slot, _place(i)] = narrow(source[values + i])
+                cache.values_LKCD[layer, head, slot, place_of(i)] = narrow(source[values + i])
 
     return turn_row
 

@@ -214,6 +214,7 @@ def padded(count: int) -> int:
     return -(-count // PAIR) * PAIR
 
 
+@inlined
 def place_of(index: int) -> int:
     """The place of number `index`: the first 16 of each 32 are lower halves, the others upper ones."""
     return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
