@@ -26,7 +26,7 @@ import numpy as np
 import tokenizers
 
 from fastcoder_lsp.core.arrays import Int64s
-from fastcoder_lsp.core.files import appearing, private_folder, read_cached
+from fastcoder_lsp.core.files import appearing, private_folder, read_cached, read_json
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 
 _CONTROL_NAME = re.compile(
@@ -320,7 +320,7 @@ class Tokenizer:
         try:
             with path.open(encoding="utf-8") as file:
                 description = file.read(_LARGEST)
-            return cls(description, kept, _config(folder))
+            return cls(description, kept, read_json(folder / "config.json"))
         except (OSError, UnicodeDecodeError) as failure:
             raise ModelInvalidError(
                 f"{path} cannot be read: {failure}", "Name a model's folder that has a tokenizer.json."
@@ -404,12 +404,3 @@ def _encoder(description: str) -> tokenizers.Tokenizer:
 
 def _said(failure: BaseException) -> str:
     return f"{type(failure).__name__}: {failure}".partition("\n")[0][:200]
-
-
-def _config(folder: Path) -> Mapping[str, Any]:
-    """The contents of config.json; empty where it cannot be read, which the reader of the model reports."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return config if isinstance(config, dict) else {}

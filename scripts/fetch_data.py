@@ -5,10 +5,12 @@
 
 HumanEval infilling comes from openai/human-eval-infilling (MIT), RepoEval from RepoCoder in microsoft/CodeT (MIT; each
 repository inside has its own licence). With --code also the packages `NPM` and `PYPI` below, through npm and pip, as
-code for the long test of post-processing; each has its own licence inside. With --published also what published figures
-were made with: HumanEval-FIM (bigcode/santacoder-fim-task, OpenRAIL) and RepoEval's lines with retrieved code (no
-licence named) from QwenLM/Qwen2.5-Coder, RepoEval's own lines from microsoft/CodeT (MIT), CrossCodeEval from
-amazon-science/cceval (Apache-2.0). Nothing else is contacted. What is there already is not fetched again.
+code for the long test of post-processing. With --repositories also those of `WHEELS` and `REPOSITORIES_NPM`, as
+repositories/NAME-VERSION for `bench quality --suites api,lines`; nothing of theirs is run. Each package has its own
+licence inside. With --published also what published figures were made with: HumanEval-FIM (bigcode/santacoder-fim-task,
+OpenRAIL) and RepoEval's lines with retrieved code (no licence named) from QwenLM/Qwen2.5-Coder, RepoEval's own lines
+from microsoft/CodeT (MIT), CrossCodeEval from amazon-science/cceval (Apache-2.0). Nothing else is contacted. What is
+there already is not fetched again.
 """
 
 import argparse
@@ -21,7 +23,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -45,6 +47,17 @@ PYPI = (
 """Packages whose sources are Rust, C, and the standard library of Go."""
 CODE = (".ts", ".tsx", ".js", ".jsx", ".rs", ".go", ".c", ".h")
 LARGEST = 1_000_000
+WHEELS = (
+    *("httpx==0.28.1", "starlette==0.41.3", "rich==13.9.4", "scrapy==2.12.0"),
+    *("mkdocs==1.6.1", "trio==0.27.0", "pytest==8.3.4", "textual==1.0.0"),
+)
+REPOSITORIES_NPM = (
+    *("rxjs@7.8.2", "mobx@6.13.5", "msw@2.7.0", "@reduxjs/toolkit@2.5.0", "zod@3.25.76"),
+    "@tanstack/query-core@5.64.1",
+)
+REPOSITORY_CODE = (".py", ".ts", ".tsx")
+REPOSITORY_LARGEST = 300_000
+_LEFT_OUT = (".d.ts", "_pb2.py", ".min.js")
 REPOEVAL_TASKS = "function_level_completion_2k_context_codex.test.jsonl"
 
 
@@ -53,6 +66,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the data goes; made if it does not exist")
     parser.add_argument("--code", action="store_true", help="also packages of code, about 80 MB to fetch")
+    parser.add_argument("--repositories", action="store_true", help="also packages as repositories to ask in")
     parser.add_argument("--published", action="store_true", help="also the suites of published figures")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
@@ -61,6 +75,8 @@ def main() -> int:
         fetch_repoeval(folder / "repoeval")
         if arguments.code:
             fetch_code(folder / "code")
+        if arguments.repositories:
+            fetch_repositories(folder / "repositories")
         if arguments.published:
             fetch_published(folder)
     except urllib.error.URLError as error:
@@ -131,44 +147,75 @@ def _fetch(target: Path, address: str) -> None:
 def fetch_code(folder: Path) -> None:
     """The code of `NPM` and `PYPI`, a folder each, without tests' data and what is minified."""
     for name in NPM:
-        command = ["npm", "pack", "--silent", name]
-        _unpacked(folder / name.replace("@", "-"), command)
+        _unpacked(folder / name.replace("@", "-"), _npm(name), _is_code)
     for form, name in PYPI:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", form, ":all:", name]
-        _unpacked(folder / name.replace("==", "-"), command)
+        _unpacked(folder / name.replace("==", "-"), _pip(form, name), _is_code)
 
 
-def _unpacked(target: Path, command: list[str]) -> None:
-    """Run `command` in a folder of its own, and keep what is code of the archive that it leaves there."""
+def fetch_repositories(folder: Path) -> None:
+    """The sources of `WHEELS` and `REPOSITORIES_NPM`, a folder each, without what is generated."""
+    for name in WHEELS:
+        _unpacked(folder / name.replace("==", "-"), _pip("--only-binary", name), _is_source, whole=True)
+    for name in REPOSITORIES_NPM:
+        _unpacked(folder / name.replace("@", "-").strip("-").replace("/", "-"), _npm(name), _is_source)
+
+
+def _npm(name: str) -> list[str]:
+    return ["npm", "pack", "--silent", name]
+
+
+def _pip(form: str, name: str) -> list[str]:
+    return [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", form, ":all:", name]
+
+
+Wanted = Callable[[str, int], bool]
+"""Whether a file by this name and of this size is kept."""
+
+
+def _unpacked(target: Path, command: list[str], wanted: Wanted, *, whole: bool = False) -> None:
+    """Run `command` in a folder of its own, and keep what is wanted of the archive that it leaves there.
+
+    `whole`: keep the names whole, and not without their first folder.
+    """
     if target.exists():
         return
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run(command, cwd=scratch, check=True, stdout=sys.stderr)
-        for name, content in _members(next(Path(scratch).iterdir())):
-            place = target / PurePosixPath(name).relative_to(PurePosixPath(name).parts[0])
-            if ".." in place.parts or ".min." in name or "/testdata/" in name:
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
+        for name, content in _members(next(Path(scratch).iterdir()), wanted):
+            path = PurePosixPath(name)
+            if not path.is_absolute() and ".." not in path.parts:
+                place = target / (path if whole else path.relative_to(path.parts[0]))
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
 
 
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the code and the licences in an archive."""
+def _members(archive: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of what is wanted in an archive."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for info in wheel.infolist():
-                if _is_code(info.filename, info.file_size):
+                if wanted(info.filename, info.file_size):
                     yield info.filename, wheel.read(info)
         return
     with tarfile.open(archive) as tar:
         for entry in tar:
-            content = tar.extractfile(entry) if entry.isfile() and _is_code(entry.name, entry.size) else None
+            content = tar.extractfile(entry) if entry.isfile() and wanted(entry.name, entry.size) else None
             if content is not None:
                 yield entry.name, content.read()
 
 
 def _is_code(name: str, size: int) -> bool:
-    return size <= LARGEST and (name.endswith(CODE) or PurePosixPath(name).name.upper().startswith("LICENSE"))
+    minified = ".min." in name or "/testdata/" in name
+    return size <= LARGEST and not minified and (name.endswith(CODE) or _is_licence(name))
+
+
+def _is_source(name: str, size: int) -> bool:
+    code = name.endswith(REPOSITORY_CODE) and not name.endswith(_LEFT_OUT)
+    return size <= REPOSITORY_LARGEST and (code or _is_licence(name))
+
+
+def _is_licence(name: str) -> bool:
+    return PurePosixPath(name).name.upper().startswith("LICENSE")
 
 
 def tasks(rows: list[dict[str, Any]], sources: dict[str, bytes]) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ or another process of ours. Replacing is tried again there.
 """
 
 import errno
+import json
 import logging
 import os
 import re
@@ -18,7 +19,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,15 @@ def read_cached(path: Path, parse: Callable[[bytes], Content]) -> Content | None
     except Exception as error:  # noqa: BLE001  zipfile and numpy raise zlib.error, struct.error, TokenError and more
         log.warning("%s is not used, because it is damaged or of another version: %s", path, error)
         return None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty if there is none, or it is damaged: whoever needs a field reports it."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def delete(path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.core import DraftTree, Engine
-from fastcoder_lsp.core.files import private_folder, replace_file
+from fastcoder_lsp.core.files import private_folder, read_json, replace_file
 from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.model.files import ModelFiles
@@ -157,15 +157,6 @@ def _attempts(record: Path) -> int:
 def _command(folder: Path) -> list[str]:
     """The command of the trial's process; -P keeps it from importing modules of the current folder, a workspace."""
     return [sys.executable, "-P", "-m", "fastcoder_lsp.engine.trial", str(folder)]
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A file's content; empty if it is missing or damaged."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core.arrays import Floats
+from fastcoder_lsp.core.files import read_json
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Multipliers, Shape, multipliers
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
-from fastcoder_lsp.model.tensors import Tensors, config_in, open_tensors
+from fastcoder_lsp.model.tensors import Tensors, open_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -151,6 +152,6 @@ def open_weights(folder: Path) -> Iterator[Weights]:
     """The tensors of a model's folder, while the context is open; ModelInvalidError for a missing or damaged file."""
     tensors = open_tensors(folder)
     try:
-        yield Weights(tensors, multipliers(config_in(folder)))
+        yield Weights(tensors, multipliers(read_json(folder / "config.json")))
     finally:
         tensors.close()

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from fastcoder_lsp.core.arrays import Floats, Int32s, Int64s
+from fastcoder_lsp.core.files import read_json
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.files import INDEX, ORIGIN, WEIGHTS, gguf_of, weight_files
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
@@ -315,7 +316,7 @@ def open_tensors(folder: Path) -> Tensors:
     """The tensors of the model in `folder`. Raises ModelInvalidError if a file is missing or damaged."""
     if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None:
         return GgufTensors.of(folder)
-    scheme = scheme_of(config_in(folder))
+    scheme = scheme_of(read_json(folder / "config.json"))
     plain = SafetensorsTensors(weight_files(folder))
     return plain if scheme is None else QuantisedTensors(plain, scheme)
 
@@ -324,14 +325,5 @@ def rounded_already(folder: Path) -> str:
     """The quantization that rounded the weights of the model in `folder`, "GGUF" or "AWQ"; empty if unknown."""
     if (folder / ORIGIN).is_file():
         return "GGUF"
-    scheme = scheme_of(config_in(folder))
+    scheme = scheme_of(read_json(folder / "config.json"))
     return "" if scheme is None else scheme.method.upper()
-
-
-def config_in(folder: Path) -> Mapping[str, Any]:
-    """The contents of config.json; empty where it cannot be read, which the reader of the shape reports."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return config if isinstance(config, dict) else {}

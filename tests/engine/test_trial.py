@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 import pytest
 import torch
 
+from fastcoder_lsp.core.files import read_json
 from fastcoder_lsp.engine import EngineOptions, loader, trial
 from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.foreign import ForeignBackend
@@ -22,7 +23,7 @@ from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.static.plan import least_bytes
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.engine.trial import TrialResult, choose_engine, compare, judge, read_json
+from fastcoder_lsp.engine.trial import TrialResult, choose_engine, compare, judge
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model.files import ModelFiles
 from tests.engine.tiny_models import make_model
