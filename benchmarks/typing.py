@@ -23,7 +23,6 @@ from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.cli.progress import progress_shown, shares
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Context
 from fastcoder_lsp.runtime.load import load_model, make_runtime
@@ -155,7 +154,7 @@ def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[
     settings = replace(Settings(), model=options.model, threads=options.threads)
     with progress_shown() as loading:
         model = load_model(settings, shares(loading))
-    costs = _slower(MACHINES[options.costs], options.slower)
+    costs = MACHINES[options.costs].times(options.slower)
     room = TypingEnvironment(model, costs, policy_of(settings), options.speed, options.seed)
     typed: dict[tuple[str, int], dict[str, TypingResult]] = {}
     before, total = 0, len(arms) * sum(part.keys for part in parts.values())
@@ -180,10 +179,6 @@ def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[
                 before += part.keys
                 tell(before)
     return typed
-
-
-def _slower(costs: StepCosts, factor: float) -> StepCosts:
-    return StepCosts(costs.widths, tuple(factor * ms for ms in costs.ms), factor * costs.prefill_ms)
 
 
 Comparison = Mapping[str, float]

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import hypothesis
 import pytest
@@ -37,6 +37,7 @@ hypothesis.settings.load_profile("ci")
 
 CI_REASON, LONG_REASON = "ci: only with --ci or --long", "long: only with --long"
 EDITOR_TESTS = "tests/editors/"
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 REQUIRE_EDITORS = os.environ.get("FASTCODER_REQUIRE_EDITORS", "") not in ("", "0")
 
 
@@ -118,11 +119,7 @@ def _find_or_skip(name: str) -> ModelFiles:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skipped editor into a failure where editors are required."""
-    report = yield
-    if REQUIRE_EDITORS and _skipped_editor(report):
-        report.outcome = "failed"
-        report.longrepr = f"skipped, and FASTCODER_REQUIRE_EDITORS is set: {_reason(report)}"
-    return report
+    return _required((yield))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -130,7 +127,10 @@ def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """The same for a whole file that skips itself."""
-    report = yield
+    return _required((yield))
+
+
+def _required(report: Report) -> Report:
     if REQUIRE_EDITORS and _skipped_editor(report):
         report.outcome = "failed"
         report.longrepr = f"skipped, and FASTCODER_REQUIRE_EDITORS is set: {_reason(report)}"

@@ -90,7 +90,7 @@ def _fill(programs: Programs, bucket: int) -> int:
     for start in range(0, length, chunk):
         count = min(chunk, length - start)
         tokens = [(5 * place + 3) % 97 for place in range(start, start + count)]
-        programs.send(tokens, range(-1, count - 1), width=chunk, cached=start, sampler=GREEDY)
+        programs.input.write(tokens, range(-1, count - 1), width=chunk, cached=start, sampler=GREEDY)
         programs.launch(Program(chunk, size.bucket(start, chunk), None), captured=False)
         programs.wait()
     return length
@@ -136,14 +136,14 @@ def wrong_end(programs: Programs, tree: DraftTree, width: int, bucket: int, cach
 
 
 def _logits(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> torch.Tensor:
-    programs.send(tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY)
+    programs.input.write(tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY)
     return programs.logits(width, bucket)
 
 
 def _end(
     programs: Programs, program: Program, tree: DraftTree, cached: int, *, room: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    programs.send(
+    programs.input.write(
         tree.tokens, tree.parents, width=program.width, cached=cached, sampler=GREEDY, pending=tree.pending, room=room
     )
     programs.launch(program, captured=False)

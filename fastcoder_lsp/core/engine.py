@@ -76,6 +76,10 @@ class StepCosts:
         """Milliseconds of so many prompt tokens: a pass reads all weights and works on every token, as a step does."""
         return min(self.step_ms(tokens), self.step_ms(1) + tokens * self.prefill_ms)
 
+    def times(self, factor: float) -> "StepCosts":
+        """The costs where all work takes so many times as long."""
+        return StepCosts(self.widths, tuple(factor * ms for ms in self.ms), factor * self.prefill_ms)
+
 
 class CacheLost(Exception):  # noqa: N818 no error: another slot needed the memory
     """A step needs a KV cache that was freed; a `prefill` computes it again, with the same bits."""

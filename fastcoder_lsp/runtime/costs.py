@@ -181,8 +181,7 @@ def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float
 
 def corrected_costs(known: StepCosts, engine: Engine) -> StepCosts:
     """The costs, lowered as far as a few steps are quicker now: they were measured beside other work."""
-    share = min(1.0, max(_shares(known, engine, time.perf_counter)))
-    return StepCosts(known.widths, tuple(share * ms for ms in known.ms), share * known.prefill_ms)
+    return known.times(min(1.0, max(_shares(known, engine, time.perf_counter))))
 
 
 def _shares(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> list[float]:

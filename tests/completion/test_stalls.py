@@ -26,7 +26,7 @@ MODEL = script(f"{WHOLE}\nrest()", START)
 PAUSE_MS = 120.0
 """Between two keys of a quick typist."""
 MINUTE_MS = 60_000.0
-IN_A_STALL = StepCosts((1, 64), (100 * COSTS.ms[0], 100 * COSTS.ms[1]), 100 * COSTS.prefill_ms)
+IN_A_STALL = COSTS.times(100)
 """What was measured while the machine hardly got on: a single step seems to exceed every budget."""
 
 

@@ -111,7 +111,7 @@ def test_a_closed_engine_holds_nothing_when_memory_is_given_back(tmp_path: Path)
         programs.transformer.kernels.cos_CD,
     ]
     held += [weakref.ref(tensor) for tensor in tensors if tensor._base is None]
-    held += [weakref.ref(programs.transformer.cache._slots_2LKCD), weakref.ref(programs._input._device)]
+    held += [weakref.ref(programs.transformer.cache._slots_2LKCD), weakref.ref(programs.input._device)]
     engine.prefill([1, 2, 3], lambda: False)
     engine.step(DraftTree.chain([4]))
     del programs, tensors

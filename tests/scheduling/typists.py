@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
@@ -113,8 +113,7 @@ class Typist(Turns):
     def __post_init__(self) -> None:
         options = PromptOptions(limit=1400 + self.budget, context_tokens=self.budget, context_later=self.later)
         self.clock = Clock()
-        costs = replace(COSTS, ms=tuple(self.slower * ms for ms in COSTS.ms), prefill_ms=self.slower * COSTS.prefill_ms)
-
+        costs = COSTS.times(self.slower)
         self.caches = TokenCaches(self.clock, whole=self.whole)
 
         def load(_: Progress) -> Model:

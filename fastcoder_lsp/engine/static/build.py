@@ -197,7 +197,7 @@ def _replay_objection(programs: Programs) -> str | None:
         tree, program = any_tree(width), Program(width, bucket, StepVariant(top_k=best))
         logits = []
         for captured in (True, False):
-            programs.send(tree.tokens, tree.parents, width=width, cached=0, sampler=GREEDY)
+            programs.input.write(tree.tokens, tree.parents, width=width, cached=0, sampler=GREEDY)
             programs.launch(program, captured=captured)
             programs.wait()
             logits.append(torch.from_numpy(programs.best(program, width, best)[1]))

@@ -100,7 +100,9 @@ class StaticBackend:
         wanted = rows.logits_from < count
         width = plan.step_width(count) if wanted and count <= plan.widths[-1] else plan.read_width(count)
         bucket = plan.bucket(rows.cached, width)
-        self.programs.send(rows.tokens.tolist(), rows.parents.tolist(), width=width, cached=rows.cached, sampler=GREEDY)
+        self.programs.input.write(
+            rows.tokens.tolist(), rows.parents.tolist(), width=width, cached=rows.cached, sampler=GREEDY
+        )
         if not wanted:
             self.programs.launch(Program(width, bucket, None))
             self.programs.wait()
@@ -222,7 +224,7 @@ class StaticEngine(TreeEngine, Preparing):
         room = self._room(tree)  # the tree is checked where its rows are laid out
         programs, cached = self.static.programs, len(self._cached)
         program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
-        programs.send(
+        programs.input.write(
             tree.tokens,
             tree.parents,
             width=program.width,

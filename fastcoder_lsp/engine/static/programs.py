@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fastcoder_lsp.core import GREEDY, DraftTree, Progress, Sampler
+from fastcoder_lsp.core import GREEDY, DraftTree, Progress
 from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device, GraphSet, Launch, inferring
@@ -130,7 +130,7 @@ class Programs:
         self, transformer: Transformer, attention: TreeAttention, plan: Plan, device: Device, vocabulary: int
     ) -> None:
         self.transformer, self._attention, self.plan, self._device = transformer, attention, plan, device
-        self._input = StepInput(device, plan.rows, vocabulary)
+        self.input = StepInput(device, plan.rows, vocabulary)
         self._outputs: dict[int, StepOutput] = {}
         self.vocabulary = vocabulary
         self._keys_V: torch.Tensor | None = None
@@ -186,21 +186,7 @@ class Programs:
         self.graphs.close()
         self.moves.graphs.close()
         self._outputs.clear()
-        del self.transformer, self._attention, self._input, self._keys_V, self._may_TV, self.moves
-
-    def send(
-        self,
-        tokens: Sequence[int],
-        parents: Sequence[int],
-        *,
-        width: int,
-        cached: int,
-        sampler: Sampler,
-        pending: int = 1,
-        room: int = 0,
-    ) -> None:
-        """Set the rows of the next program, which has `width`; see `StepInput.write`."""
-        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler, pending=pending, room=room)
+        del self.transformer, self._attention, self.input, self._keys_V, self._may_TV, self.moves
 
     @torch.inference_mode()
     def bind(self, allowed: Mapping[int, Int64s], nodes: int) -> None:
@@ -260,7 +246,7 @@ class Programs:
     def _ready(self, program: Program, cached: int = 0) -> None:
         self._device.mark()
         self._device.wait()
-        self.send([0], [-1], width=program.width, cached=cached, sampler=GREEDY)
+        self.input.write([0], [-1], width=program.width, cached=cached, sampler=GREEDY)
 
     def _may(self) -> torch.Tensor:
         """The mask of ids that may follow rows; made on first use."""
@@ -283,7 +269,7 @@ class Programs:
         return inferring(lambda: self._step(width, bucket, ask, outputs, may_TV))
 
     def _view(self, width: int, bucket: int) -> TreeView:
-        return self._attention.view(self._input.view(width), bucket)
+        return self._attention.view(self.input.view(width), bucket)
 
     def _read(self, width: int, bucket: int) -> None:
         self.transformer.read(self._view(width, bucket))
