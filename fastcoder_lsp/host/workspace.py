@@ -41,7 +41,8 @@ class FrontWorkspace:
         self._folders = dict(folders)
         self._readable_folders: dict[Path, ReadableFolder | None] = {}
         """Folders that a question came from: a workspace may have hundreds of others."""
-        self._context = GivenExtras(RepositoryContext(self._readable, texts.copy))
+        self._repository = RepositoryContext(self._readable, texts.copy, reported=self._reports_changes)
+        self._context = GivenExtras(self._repository)
 
     def surroundings(self, *, drafted_from: bool) -> WorkspaceView:
         """The model's view of it. `drafted_from`: whether a drafter reads the datastore."""
@@ -52,7 +53,9 @@ class FrontWorkspace:
             elif drafted_from and self._datastore is None and not self._closed:
                 from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415 brings a compiler along
 
-                self._datastore = Datastore(self._folders, self._stores, self._indexing, self._notice, self._texts)
+                self._datastore = Datastore(
+                    self._folders, self._stores, self._indexing, self._notice, self._texts, self._repository.changed
+                )
             datastore = self._datastore
             name = "\n".join(sorted(map(str, self._folders)))
         if unwanted is not None:
@@ -91,6 +94,8 @@ class FrontWorkspace:
         datastore = self._datastore
         if datastore is not None:
             datastore.files_changed(paths)
+        else:
+            self._repository.changed(paths)
 
     def close(self, wait_s: float) -> None:
         """Free the front's resources; waits at most `wait_s`."""
@@ -100,17 +105,20 @@ class FrontWorkspace:
         if datastore is not None:
             datastore.stop(wait_s)
 
+    def _reports_changes(self) -> bool:
+        datastore = self._datastore
+        return datastore is not None and datastore.follows()
+
     def _readable(self, path: Path) -> ReadableFolder | None:
-        """The folder of a path and its reading rules, for code in prompts; called in the scheduler's thread."""
+        """The folder of a path and its reading rules, for code in prompts; for any thread."""
         with self._lock:
             folders, known = self._folders, self._readable_folders
-        holding = (root for root in folders if path.is_relative_to(root))
+        holding = [path] if path in folders else [root for root in folders if path.is_relative_to(root)]
         root = max(holding, key=lambda root: len(root.parts), default=None)
         if root is None:
             return None
-        if root not in known:
-            known[root] = _readable_of(root, folders)
-        return known[root]
+        # Of two threads that make it, both get the first one's: other rules have everything scanned.
+        return known[root] if root in known else known.setdefault(root, _readable_of(root, folders))
 
 
 def _readable_of(root: Path, folders: Mapping[Path, Settings]) -> ReadableFolder | None:

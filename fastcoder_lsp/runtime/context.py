@@ -66,7 +66,8 @@ class RepositoryContext:
 
     `folder_of`: the workspace folder that holds a path; None outside all of them. `open_texts`: path → unsaved text,
     called from the worker's thread. `wait_s`: how long a query waits for the scan of a folder, 0 in a server. `urgent`:
-    folders are scanned at full priority, because the user waits for it.
+    folders are scanned at full priority, because the user waits for it. `reported`: whether `changed` is called for all
+    changes on the disk.
     """
 
     def __init__(
@@ -77,7 +78,9 @@ class RepositoryContext:
         clock_s: Callable[[], float] = time.monotonic,
         *,
         urgent: bool = False,
+        reported: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._reported = reported
         self._folder_of, self._open_texts, self._wait_s = folder_of, open_texts, wait_s
         self._clock_s, self._urgent = clock_s, urgent
         self._recent = RecentPlaces()
@@ -88,6 +91,14 @@ class RepositoryContext:
         """The word index of the folder that holds `path`, with its scan begun; None outside all folders."""
         folder = self._folder_of(path)
         return self._words_of(folder) if folder is not None else None
+
+    def changed(self, files: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        """Let the word indexes follow changes on the disk (see `FolderWords.changed`). Any thread may call."""
+        for words in tuple(self._folders.values()):
+            folder = self._folder_of(words.root)
+            # By other rules the next query has everything scanned.
+            if folder is not None and folder.root == words.root and folder.rules is words.rules:
+                words.changed(files, folders)
 
     def observe(self, snapshot: Snapshot) -> None:
         """Remember the edited places when a completion is requested."""
@@ -171,15 +182,15 @@ class RepositoryContext:
         if words is None:
             words = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent)
             self._folders[folder.root] = words
-        words.follow(folder.rules)
+        words.follow(folder.rules, reported=self._reported())
         if self._wait_s:
             words.settle(self._wait_s)
         return words
 
     def _follow_open(self, texts: Mapping[Path, str]) -> dict[Path, FileWords]:
         """The words of the open documents; files of closed documents are read again."""
-        closed = [path for path in self._opened if path not in texts]
-        self._look_again(closed)
+        if closed := [path for path in self._opened if path not in texts]:
+            self.changed(closed)
         before, self._opened = self._opened, {}
         for path, text in list(texts.items())[-OPEN_DOCUMENTS:]:
             folder, known = self._folder_of(path), before.get(path)
@@ -188,12 +199,6 @@ class RepositoryContext:
             words = known[1] if known is not None and known[0] == text else self._words_of(folder).words_of(text)
             self._opened[path] = text, words
         return {path: words for path, (_, words) in self._opened.items()}
-
-    def _look_again(self, paths: Collection[Path]) -> None:
-        for path in paths:
-            for words in self._folders.values():
-                if path.is_relative_to(words.root):
-                    words.follow(words.rules, (path.relative_to(words.root).as_posix(),))
 
     def _may_show(self, source: str, text: str = "") -> bool:
         """Whether a file's code may be shown at this moment; a file outside all workspace folders never may."""

@@ -1,11 +1,13 @@
 """A word index over a workspace folder's files, for finding code of other files.
 
-A thread of low priority reads all files once and ends, and a query starts a scan for changes if the last one is old
-enough. The index is kept in a file, so that a start reads only changed files. Every text handed out is read anew within
-the rules, so an outdated index may miss a good place, and never shows an old text.
+A thread of low priority reads all files once and ends; a later one, what `changed` names. Where changes are not
+reported, a query starts a scan if the last one is old enough. The index is kept in a file, so that a start reads only
+changed files. Every text handed out is read anew within the rules, so an outdated index may miss a good place, and
+never shows an old text.
 """
 
 import logging
+import math
 import os
 import threading
 import time
@@ -19,24 +21,28 @@ from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.background import lower_priority
+from fastcoder_lsp.workspace.backlog import MAX_CHANGES
+from fastcoder_lsp.workspace.regular import is_settled
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS
 
 log = logging.getLogger(__name__)
 
-LEAST_BETWEEN_S = 60.0  # least time between two scans of a folder
+LEAST_BETWEEN_S = 60.0  # least time between two scans of a folder whose changes are not reported
+LEAST_REPORTED_S = 600.0  # of one whose changes are: ignore files outside the workspace may permit more files
 SHARE = 0.01  # largest share of time spent on scans
 MOST_HELD = 2_000_000  # characters of file texts kept in memory
 MOST_INDEXED = 200_000  # longest indexed file, in characters: longer ones mostly hold data
 WORTH_KEEPING = 0.01  # share of files that must change before the index is written; a start reads the others again
 KEPT_AFTER = 10_000
 """Changes after which a scan writes the index before its end, so that a short session's work is not lost."""
-FEW = 64  # changed files that are too few to merge after a scan
+FEW = 64  # changed files that are too few to merge
+GATHERED_S = 0.05  # changes are gathered for this time: most programs write a file in several steps
 _Stamp = tuple[int, int, int]
 
 
 class FolderWords:
-    """The word index of one workspace folder: one thread calls `find`, another one fills the index.
+    """The word index of one workspace folder: one thread uses it, another one fills the index.
 
     `clock_s`: for the time between scans. `kept`: the index file; None: the index is not kept. `urgent`: scans have
     full priority, because the user waits for them.
@@ -52,29 +58,48 @@ class FolderWords:
         urgent: bool = False,
     ) -> None:
         self.root, self.rules, self._clock_s, self._urgent = root, rules, clock_s, urgent
+        self._real = resolved(root)  # the rules list by the real path; the folder may be a link
         self.index, self.terms = WordIndex(), Terms()
         self.kept, self._keeping, self._begun, self._changes = kept, kept is not None, False, 0
         self._held: OrderedDict[str, tuple[_Stamp, FileWords]] = OrderedDict()
         self._characters = 0
-        self._due_s = 0.0
+        self._looked_s = self._spent_s = 0.0
         self._looked_by: ReadingRules | None = None
-        self._again: set[str] = set()
+        self._files, self._folders, self._everything = set[Path](), set[Path](), False
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
 
-    def follow(self, rules: ReadingRules, changed: Iterable[str] = ()) -> None:
-        """Start a scan of the folder if one is due, or of the `changed` keys, by the current rules; returns at once."""
+    def follow(self, rules: ReadingRules, *, reported: bool = False) -> None:
+        """Start a scan of the folder if one is due, by the current rules; returns at once.
+
+        `reported`: `changed` is called for all changes, so that scans are rarely due.
+        """
         if rules is not self.rules:  # texts read by the old rules may break the new ones
             self._held.clear()
             self._characters = 0
         self.rules = rules
+        least_s = LEAST_REPORTED_S if reported else LEAST_BETWEEN_S
         with self._lock:
-            self._again.update(changed)
-            due = self._looked_by is not rules or self._clock_s() >= self._due_s
-            if (due or self._again) and self._thread is None and not self._stopping.is_set():
-                self._thread = threading.Thread(target=self._look, args=(due,), name="words", daemon=True)
-                self._thread.start()
+            due_s = self._looked_s + max(least_s, self._spent_s / SHARE)
+            self._everything |= self._looked_by is not rules or self._clock_s() >= due_s
+            self._start()
+
+    def changed(self, files: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        """Look at these files, and those known below these folders, again; returns at once. Any thread may call.
+
+        `folders` may hold the whole folder. New files below the others are among `files`.
+        """
+        with self._lock:
+            self._files.update(files)
+            self._folders.update(folders)
+            many = len(self._files) > MAX_CHANGES or len(self._folders) > FEW
+            if many or not self._folders.isdisjoint((self.root, self._real)):
+                self._everything = True
+            if self._everything:
+                self._files.clear()
+                self._folders.clear()
+            self._start()
 
     def settle(self, timeout_s: float) -> bool:
         """Wait for the end of a scan; returns whether it ended. For tests, benchmarks and single queries."""
@@ -120,54 +145,86 @@ class FolderWords:
         if known is not None:
             self._characters -= len(known[1].text)
 
-    def _look(self, everything: bool) -> None:
+    def _start(self) -> None:
+        if self._thread is None and self._pending():
+            self._thread = threading.Thread(target=self._look, name="words", daemon=True)
+            self._thread.start()
+
+    def _look(self) -> None:
         if not self._urgent:
             lower_priority()
         try:
-            terms, rules = Terms(), self.rules
+            terms = Terms()
             if not self._begun:
                 self._take_up()
-            if everything:
-                self._look_at_all(rules, terms)
-            while True:
+            while self._has_work():
+                if not self._everything:
+                    self._stopping.wait(GATHERED_S)
                 with self._lock:
-                    again, self._again = self._again, set()
-                if not again or self._stopping.is_set():
-                    break
-                for key in again:
-                    self._take(self.root / key, rules, terms)
+                    rules, everything, self._everything = self.rules, self._everything, False
+                    files, self._files, folders, self._folders = self._files, set(), self._folders, set()
+                    if everything:  # none is due meanwhile
+                        self._looked_by, self._looked_s = rules, math.inf
+                if everything:
+                    self._look_at_all(rules, terms)
+                else:
+                    self._look_at(files, folders, rules, terms)
         except Exception:  # a bug costs other files' code and is logged; suggestions go on
             log.exception("stopped following the words of %s", self.root)
             self._stopping.set()
-        finally:
-            with self._lock:
+            self._thread = None
+
+    def _has_work(self) -> bool:
+        """Whether the thread goes on; under the lock, so that no change comes between the answer and its end."""
+        with self._lock:
+            if not self._pending():
                 self._thread = None
+            return self._thread is not None
+
+    def _pending(self) -> bool:
+        return bool(self._everything or self._files or self._folders) and not self._stopping.is_set()
+
+    def _look_at(self, files: set[Path], folders: Iterable[Path], rules: ReadingRules, terms: Terms) -> None:
+        below = tuple(f"{key}/" for folder in folders if (key := _below(folder, self.root, self._real)) is not None)
+        if below:
+            files.update(self.root / key for key in self.index.known() if key.startswith(below))
+        for path in files:
+            named = _below(path, self.root, self._real)
+            if named is None:
+                continue
+            key = _below(resolved(path), self._real)
+            if key != named:  # a link, which a scan does not list, or another spelling
+                self._forget(named)
+            if key is not None:
+                self._take(key, rules, terms, listed=False)
+            if self._stopping.is_set():
+                return
+        self.index.settle(FEW)
 
     def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
         began_s = time.thread_time()
         seen = set()
-        real = resolved(self.root)  # the rules list by the real path; the folder may be a link
         for path in rules.files():
             if self._stopping.is_set():
                 self._keep()
                 return
-            if path.is_relative_to(real):
-                key = path.relative_to(real).as_posix()
+            if (key := _below(path, self._real)) is not None:
                 seen.add(key)
-                self._take(self.root / key, rules, terms)
+                self._take(key, rules, terms)
         for key in set(self.index.known()) - seen:
             self._forget(key)
         self.index.settle(FEW)
         self._keep()
-        spent_s = time.thread_time() - began_s
         with self._lock:
-            self._looked_by = rules
-            self._due_s = self._clock_s() + max(LEAST_BETWEEN_S, spent_s / SHARE)
+            self._looked_s, self._spent_s = self._clock_s(), time.thread_time() - began_s
 
-    def _take(self, path: Path, rules: ReadingRules, terms: Terms) -> None:
-        key, stamp = path.relative_to(self.root).as_posix(), _stamp(path)
-        known = self.index.stamp(key)
-        if stamp is not None and known == _number(stamp):
+    def _take(self, key: str, rules: ReadingRules, terms: Terms, *, listed: bool = True) -> None:
+        """Read a file if it has changed; `listed`: by a scan, so the rules allow it."""
+        path = self.root / key
+        stamp, known = _stamp(path), self.index.stamp(key)
+        if stamp is not None and known == _number(stamp) and (listed or is_settled(stamp[0], stamp[2])):
+            if not listed and rules.may_read(path) is not None:
+                self._forget(key)
             return
         if known is None and self.index.full():
             return
@@ -218,6 +275,11 @@ class FolderWords:
         self._changes = 0
         if words is not None:
             self.index.adopt(words)
+
+
+def _below(path: Path, *roots: Path) -> str | None:
+    """A file's key: its path below one of these folders; None outside of them."""
+    return next((path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)), None)
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -22,6 +22,7 @@ from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, group_nested
+from fastcoder_lsp.workspace.watch import Changed
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,8 @@ class _TokenizerStores:
 class Datastore:
     """A workspace's live indexes and the corpora of common code, as drafters read them.
 
-    `report` receives the indexes' progress and `notice` messages for the user, both from any thread.
+    `report` receives the indexes' progress, `notice` messages for the user, and `changed` what may have changed on the
+    disk (see `LiveIndex`), all from any thread.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class Datastore:
         report: Callable[[IndexProgress], None] = lambda _progress: None,
         notice: Callable[[str], None] = log.warning,
         texts: OpenTexts | None = None,
+        changed: Changed = lambda _files, _folders: None,
     ) -> None:
+        self._changed = changed
         self._folders, self._stores, self._report, self._notice = dict(folders), stores, report, each_once(notice)
         self._lock = threading.Lock()
         self._texts = texts or OpenTexts()
@@ -105,6 +109,11 @@ class Datastore:
         paths = list(paths)
         for index in self._live():
             index.files_changed(paths)
+
+    def follows(self) -> bool:
+        """Whether `changed` receives all changes of the folders' files."""
+        live = self._live()
+        return bool(live) and all(index.follows() for index in live)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Replace the folders and their settings."""
@@ -179,7 +188,7 @@ class Datastore:
         self._started = _TokenizerStores(started.encoder, started.common, started.installed, indexes)
 
     def _open_index(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> SharedIndex:
-        index = SharedIndex(self._stores, folders, encoder, self._on_progress, self._notice, self._texts)
+        index = SharedIndex(self._stores, folders, encoder, self._on_progress, self._notice, self._changed, self._texts)
         for path, text in self._texts.copy().items():
             index.document_changed(path, text)
         return index

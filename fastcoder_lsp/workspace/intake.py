@@ -5,7 +5,6 @@ Every call looks at the disk: a path that does not exist, or may not be read, is
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,11 @@ from fastcoder_lsp.index.chunks import REMEMBERED, ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.paths import openable
+from fastcoder_lsp.workspace.regular import is_settled
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolved
 
 log = logging.getLogger(__name__)
 
-_TICK_NS = 100_000_000  # file systems' clocks tick in steps of up to 10 ms; some network ones in longer steps
 BATCH_CHARACTERS = 4_000_000  # text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory
 _MAX_TOUCHED = 100_000
 _ABSENT = frozenset((ExclusionReason.UNREADABLE, ExclusionReason.NOT_A_FILE))
@@ -218,8 +217,7 @@ class Intake:
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)
-        # A recent file may be written again within the same stamp: read it again next time.
-        settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK_NS
+        settled = is_settled(status.st_mtime_ns, status.st_ctime_ns)  # else read it again next time
         if known is not None and known.digest == digest:
             if settled:
                 self._cache_touched(key, stamp)

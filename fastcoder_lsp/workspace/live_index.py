@@ -26,7 +26,7 @@ from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.regular import walk
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Watcher
+from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Changed, Watcher
 
 MAX_IMMEDIATE = 32  # changed files that the first thread stores itself; it leaves more to the second
 _PAUSE_FACTOR = 4  # after storing files, the first thread takes only documents for this many times as long
@@ -106,8 +106,11 @@ def close(store: Store) -> None:
 class EditFollower:
     """The first thread: stores changes from the inbox within milliseconds."""
 
-    def __init__(self, encoder: Tokenizer, inbox: Inbox, backlog: Backlog, stores: OpenStores) -> None:
+    def __init__(
+        self, encoder: Tokenizer, inbox: Inbox, backlog: Backlog, stores: OpenStores, changed: Changed
+    ) -> None:
         self._encoder, self._inbox, self._backlog, self._stores = encoder, inbox, backlog, stores
+        self._changed = changed
 
     def run(self) -> None:
         """Run until the backlog is stopped."""
@@ -156,6 +159,8 @@ class EditFollower:
             paths[path] = None
         ruled = any(path.name in IGNORE_FILES or path.parts[-3:] == EXCLUDE_FILE for path in paths)
         everything = self._backlog.count_changes(len(paths)) or ruled or batch.lost
+        if paths or batch.folders:
+            self._changed(tuple(paths), tuple(self._stores.by_root) if ruled else batch.folders)
         few = len(paths) <= MAX_IMMEDIATE
         if few:
             intake.store_few(paths, encoder)
@@ -180,8 +185,9 @@ class IndexProgress:
 class LiveIndex:
     """The stores of a workspace's folders, kept up to date with the disk and the editor.
 
-    Any thread may call `report` and `notice`; a message comes once. Without `watching`, `files_changed` and `rescan`
-    report changes.
+    Any thread may call `report` and `notice`; a message comes once. `changed` receives the files and folders that may
+    have changed, before they are stored; a workspace folder, if anything in it may have. Without `watching`,
+    `files_changed` and `rescan` report changes.
     """
 
     def __init__(
@@ -191,16 +197,18 @@ class LiveIndex:
         cache: Path,
         report: Callable[[IndexProgress], None] = lambda _progress: None,
         notice: Callable[[str], None] = log.warning,
+        changed: Changed = lambda _files, _folders: None,
         *,
         watching: bool = True,
     ) -> None:
+        self._changed = changed
         self._encoder, self._report, self._notice = encoder, report, each_once(notice)
         self._inbox = Inbox()
         self._watcher = Watcher(self._inbox.changed, self._notice) if watching else None
         self._retry = RetryPolicy(cache, self._notice)
         self._stores = OpenStores(cache, encoder.identity, self._notice)
         self._backlog = Backlog(folders, self._retry.may_try)
-        follower = EditFollower(encoder, self._inbox, self._backlog, self._stores)
+        follower = EditFollower(encoder, self._inbox, self._backlog, self._stores, changed)
         self._threads = (
             threading.Thread(target=self._guarded, args=(follower.run,), name="index", daemon=True),
             threading.Thread(target=self._guarded, args=(self._run_background,), name="index-background", daemon=True),
@@ -230,6 +238,11 @@ class LiveIndex:
     def stores(self) -> tuple[Store, ...]:
         """The stores that are open now."""
         return self._stores.all()
+
+    def follows(self) -> bool:
+        """Whether `changed` receives all changes: the watcher reports them, or scans find them."""
+        alive = all(thread.is_alive() for thread in self._threads)
+        return alive and self._watcher is not None and self._stores.intake is not None
 
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text, saved or not, overrides the disk. Takes microseconds."""
@@ -322,6 +335,7 @@ class LiveIndex:
     def _scan(self, encoder: ChunkedEncoder) -> None:
         """Scan every file that may be read. Stores that another process writes are left to it."""
         self._backlog.begin_scan()
+        self._changed((), tuple(self._stores.by_root))
         began_s, done = time.thread_time(), False
         try:
             if self._watcher is not None:

@@ -7,6 +7,7 @@ and endless trees. Listing is breadth first.
 import errno
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from io import FileIO
@@ -27,6 +28,7 @@ _FLAGS = (
 
 
 _CHUNK = 1 << 20
+_TICK_NS = 100_000_000  # file systems' clocks tick in steps of up to 10 ms; some network ones in longer steps
 
 
 class NotRegularError(OSError):
@@ -59,6 +61,11 @@ def read_real(real: Path, limit: int) -> bytes:
             chunks.append(chunk)
             limit -= len(chunk)
         return b"".join(chunks)
+
+
+def is_settled(modified_ns: int, changed_ns: int) -> bool:
+    """Whether a file of these times is too old to be written again within the same stamp."""
+    return time.time_ns() - max(modified_ns, changed_ns) > _TICK_NS
 
 
 def open_real(real: Path) -> FileIO:

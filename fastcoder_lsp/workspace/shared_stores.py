@@ -6,7 +6,7 @@ index ends with its last user. Corpora are shared by tokenizer.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.rules import reading_settings, resolved
+from fastcoder_lsp.workspace.watch import Changed
 
 Report = Callable[["SharedIndex", IndexProgress], None]
 Notice = Callable[[str], None]
@@ -51,8 +52,8 @@ class _SharedEntry:
 class SharedIndex:
     """One user's share of the live index of these folders, started if no user has it. Thread-safe.
 
-    Later users receive the earlier progress and notices. Any thread may call `report` and `notice`; they must not call
-    this object.
+    Later users receive the earlier progress and notices. Any thread may call `report`, `notice` and `changed`; only the
+    last may call this object.
     """
 
     def __init__(
@@ -62,9 +63,11 @@ class SharedIndex:
         encoder: Tokenizer,
         report: Report,
         notice: Notice,
+        changed: Changed,
         texts: OpenTexts,
     ) -> None:
         self._stores, self._encoder, self.report, self.notice, self.texts = stores, encoder, report, notice, texts
+        self.changed = changed
         self._key: Key = ()
         self._shared: _SharedEntry | None = None
         with stores.lock:
@@ -154,7 +157,11 @@ class SharedIndex:
                 for user in shared.users:
                     user.notice(text)
 
-        index = LiveIndex(folders, self._encoder, stores.cache, report, notice, watching=stores.live)
+        def changed(files: Iterable[Path], below: Iterable[Path]) -> None:
+            for user in tuple(shared.users):  # without the lock: a user may wait for it while it holds its own
+                user.changed(files, below)
+
+        index = LiveIndex(folders, self._encoder, stores.cache, report, notice, changed, watching=stores.live)
         shared = _SharedEntry(index)
         index.start()
         return shared

@@ -1,6 +1,8 @@
 """The words of a folder's files: what is looked at, when it is looked at again, and that the rules hold at each use."""
 
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,10 +97,111 @@ def test_changes_are_found_when_they_are_told(root: Path) -> None:
     (root / "two.py").write_text("unheard_of = 1\n")
     (root / "three.py").write_text("unheard_of = 2\n")
     (root / "src/one.py").unlink()
-    words.follow(words.rules, ("two.py", "three.py", "src/one.py"))
+    words.changed([root / "two.py", root / "three.py", root / "src/one.py"])
     assert words.settle(60)
     assert sorted(holding(words, "unheard_of")) == ["three.py", "two.py"]
     assert holding(words, "first_thing") == []
+
+
+def test_what_is_told_is_only_a_hint(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The rules hold for it, and it is where it is: no link has a place of its own, and nothing lies elsewhere."""
+    outside = tmp_path_factory.mktemp("outside") / "elsewhere.py"
+    outside.write_text("unheard_of = 1\n")
+    words = looked(root)
+    (root / "new.py").write_text("unheard_of = 2\n")
+    (root / "link.py").symlink_to(root / "new.py")
+    (root / "far.py").symlink_to(outside)
+    (root / "folder.py").mkdir()
+    names = ("link.py", "far.py", "folder.py", "ignored.py", ".env", "gone.py", "../outside.py")
+    words.changed([*(root / name for name in names), outside])
+    assert words.settle(60)
+    assert sorted(words.index.known()) == [".gitignore", "new.py", "src/one.py", "two.py"]
+    (root / "two.py").unlink()
+    (root / "two.py").symlink_to(root / "new.py")
+    words.changed([root / "two.py"])
+    assert words.settle(60)
+    assert "two.py" not in words.index
+
+
+def test_an_unchanged_file_that_is_told_may_be_forbidden_now(root: Path) -> None:
+    words = looked(root)
+    (root / ".gitignore").write_text("two.py\n")
+    words.changed([root / "two.py", root / "ignored.py"])
+    assert words.settle(60)
+    assert "two.py" not in words.index
+    assert "ignored.py" in words.index
+
+
+def test_a_folder_that_is_a_link_is_told_by_either_name(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    link = tmp_path_factory.mktemp("links") / "project"
+    link.symlink_to(root, target_is_directory=True)
+    words = looked(link)
+    for top, name in ((root, "a.py"), (link, "b.py")):
+        (root / name).write_text("unheard_of = 1\n")
+        words.changed([top / name])
+    assert words.settle(60)
+    assert sorted(holding(words, "unheard_of")) == ["a.py", "b.py"]
+
+
+def test_a_file_written_twice_within_a_stamp_is_read_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_words, "_stamp", lambda _path: (time.time_ns() // 10**12, 10, time.time_ns()))
+    monkeypatch.setattr(folder_words, "_number", lambda _stamp: 1)
+    words = looked(root)
+    (root / "two.py").write_text("unheard_of = 1\n")
+    words.changed([root / "two.py"])
+    assert words.settle(60)
+    assert holding(words, "unheard_of") == ["two.py"]
+
+
+def test_too_much_that_is_told_has_everything_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_words, "MAX_CHANGES", 3)
+    words = looked(root)
+    (root / "new.py").write_text("unheard_of = 1\n")
+    words.changed(root / f"gone{number}.py" for number in range(4))
+    assert words.settle(60)
+    assert "new.py" in words.index
+    assert not words._files
+
+
+def test_what_is_told_during_a_look_is_not_lost(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, entered, go = ReadingRules.read_text, threading.Event(), threading.Event()
+
+    def slow(rules: ReadingRules, path: Path) -> str | ExclusionReason:
+        text = reading(rules, path)
+        entered.set()
+        assert go.wait(60)
+        return text
+
+    monkeypatch.setattr(ReadingRules, "read_text", slow)
+    words = FolderWords(root, rules_of(root), Clock())
+    words.follow(words.rules)
+    assert entered.wait(60)
+    for name in (".gitignore", "src/one.py", "two.py", "new.py"):
+        (root / name).write_text("unheard_of = 12345\n")
+    words.changed([root / "two.py", root / "src/one.py", root / "new.py", root / ".gitignore"])
+    other = rules_of(root)
+    words.follow(other)
+    go.set()
+    assert words.settle(60)
+    assert sorted(holding(words, "unheard_of")) == [".gitignore", "new.py", "src/one.py", "two.py"]
+    assert words._looked_by is other
+
+
+def test_a_folder_whose_changes_are_told_is_rarely_looked_through(root: Path) -> None:
+    clock = Clock()
+    words = looked(root, clock)
+    words._spent_s = 0.0
+    (root / "new.py").write_text("unheard_of = 1\n")
+    for now, reported, known in ((61.0, True, False), (599.0, True, False), (601.0, True, True)):
+        clock.now = now
+        words.follow(words.rules, reported=reported)
+        assert words.settle(60)
+        assert ("new.py" in words.index) is known
+    (root / "new.py").unlink()
+    clock.now += 61.0 + 100 * words._spent_s
+    words.follow(words.rules)
+    assert words.settle(60)
+    assert "new.py" not in words.index
 
 
 def test_the_folder_is_looked_through_again_after_a_while(root: Path) -> None:
