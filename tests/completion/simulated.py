@@ -132,7 +132,19 @@ class Turns:
         return math.inf
 
 
-class Simulation(Turns):
+class AtCursor:
+    """Who asks at one cursor of a document, with text `after` it."""
+
+    after: str
+    version: int
+
+    def request(self, before: str, uri: str = URI, *, invoked: bool = False) -> CompletionRequest:
+        self.version += 1
+        snapshot = Snapshot(uri, None, "python", self.version, before + self.after)
+        return CompletionRequest(snapshot, len(before), invoked=invoked)
+
+
+class Simulation(Turns, AtCursor):
     """A person at one cursor, with text `after` it, and the service that answers with the model `letter`.
 
     The model is loaded within `load_ms`; `costs` are those that the scheduler believes in. `late` and `empty` keep what
@@ -189,11 +201,6 @@ class Simulation(Turns):
 
     def ask(self, before: str, *, invoked: bool = False, uri: str = URI) -> "Future[Completion]":
         return self.service.submit(self.request(before, invoked=invoked, uri=uri), self.policy)
-
-    def request(self, before: str, *, invoked: bool = False, uri: str = URI) -> CompletionRequest:
-        self.version += 1
-        snapshot = Snapshot(uri, None, "python", self.version, before + self.after)
-        return CompletionRequest(snapshot, len(before), invoked=invoked)
 
     def answer(self, before: str, **more: Any) -> Completion:
         future = self.ask(before, **more)

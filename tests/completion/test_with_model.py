@@ -14,6 +14,7 @@ from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost
+from tests.completion.simulated import Clock, Turns
 
 pytestmark = pytest.mark.model
 
@@ -40,22 +41,25 @@ def runtime() -> Iterator[Runtime]:
     made.close()
 
 
-class Person:
+class Ticking(Clock):
+    """A millisecond between any two looks: no test hangs on the machine's speed."""
+
+    def __call__(self) -> float:
+        self.ms += 1.0
+        return self.ms
+
+
+class Person(Turns):
     def __init__(self, runtime: Runtime) -> None:
         runtime.engine_for("file:///stack.py").prefill([], lambda: False)
         runtime.prompts.forget("file:///stack.py")
-        self.runtime = runtime
-        self.ms = 0.0
+        self.runtime, self.clock = runtime, Ticking()
         self.service = CompletionService(self.open_host, lambda _: None, clock=self.clock)
 
     def open_host(self, listener: HostListener) -> DirectHost:
         self.host = DirectHost(listener, lambda _: self.runtime, clock=self.clock, threaded=False)
+        self.scheduler = self.host.scheduler
         return self.host
-
-    def clock(self) -> float:
-        """A millisecond between any two looks: no test hangs on the machine's speed."""
-        self.ms += 1.0
-        return self.ms
 
     def ask(self, before: str, policy: Policy, *, invoked: bool = False) -> "Future[Completion]":
         snapshot = Snapshot("file:///stack.py", None, "python", len(before), before + AFTER)
@@ -63,13 +67,8 @@ class Person:
 
     def answer(self, before: str, policy: Policy, *, invoked: bool = False) -> Completion:
         future = self.ask(before, policy, invoked=invoked)
-        self.work(until_done=future)
+        self.work(pieces=1000, until=future.done)
         return future.result(0)
-
-    def work(self, *, pieces: int = 1000, until_done: "Future[Completion] | None" = None) -> None:
-        for _ in range(pieces):
-            if (until_done is not None and until_done.done()) or self.host.scheduler.turn() > 0:
-                return
 
 
 def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:

@@ -11,20 +11,18 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
     CacheLost,
     Completion,
-    CompletionRequest,
     DraftTree,
     EngineInfo,
     Prefilled,
     Progress,
     ShouldStop,
-    Snapshot,
     Tokens,
     Verified,
 )
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.completion.simulated import COSTS, URI, Clock, NextLetter, SimulatedEngine, Turns
+from tests.completion.simulated import COSTS, URI, AtCursor, Clock, NextLetter, SimulatedEngine, Turns
 from tests.completion.toys import Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import Allowed
 
@@ -143,7 +141,7 @@ class SharingHost(SchedulerHost):
 
 
 @dataclass
-class Front:
+class Front(AtCursor):
     """One person's editor.
 
     `asked`: all requests. `answers`: how often each was answered. `failure`: why its part of the model cannot be made.
@@ -168,11 +166,6 @@ class Front:
             return self.host
 
         self.service = CompletionService(open_host, self.statuses.append, enabled=self.enabled, clock=self.shared.clock)
-
-    def request(self, before: str, uri: str = URI, *, invoked: bool = False) -> CompletionRequest:
-        self.version += 1
-        snapshot = Snapshot(uri, None, "python", self.version, before + self.after)
-        return CompletionRequest(snapshot, len(before), invoked=invoked)
 
     def ask(self, before: str, uri: str = URI, *, invoked: bool = False) -> "Future[Completion]":
         number = len(self.asked)
