@@ -19,5 +19,5 @@ def own_cache(folder: Path) -> Path:
     for name in _SHARED:
         (folder / name).symlink_to(private_folder(cache_folder() / name))
     if (cache_folder() / "tuning").is_dir():
-        shutil.copytree(cache_folder() / "tuning", folder / "tuning")
+        shutil.copytree(cache_folder() / "tuning", folder / "tuning", ignore=shutil.ignore_patterns("*.tmp"))
     return folder

@@ -172,6 +172,15 @@ def test_the_table_and_the_settings_are_one() -> None:
     assert all(spec.description.endswith((".", "`.")) for spec in specs().values())
 
 
+def test_tests_have_a_cache_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What their servers index and count stays out of the user's."""
+    own = cache_folder()
+    monkeypatch.delenv("FASTCODER_CACHE")
+    assert own != cache_folder()
+    assert not (own / "index").is_symlink()
+    assert (own / "models").is_dir()
+
+
 def test_the_cache_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
