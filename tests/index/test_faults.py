@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,6 @@ from fastcoder_lsp.index.stored import FILE_NAME
 from tests.index import naive
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-Break = Callable[[], None]
 
 
 def document(key: str, tokens: Sequence[int], digest: str = "", modified_ns: int = 1) -> IndexedFile:
