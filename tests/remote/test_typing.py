@@ -8,7 +8,7 @@ import psutil
 
 from fastcoder_lsp.completion.question import Policy
 from tests.opened import until
-from tests.remote.front import WHOLE, Fronts
+from tests.remote.front import WHOLE, Front, Fronts
 from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, Serve, as_json
 
 BODY = "first = items[0]\n    second = items[1]\n    return first\n"
@@ -32,10 +32,24 @@ class Stepwise(LlamaServer):
         self.said = number + 1
 
 
-def test_who_types_along_is_served_by_what_is_being_said(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda _: BODY)
+def branching(before: str) -> str:
+    return "other = 1\n" if before.endswith("z") else BODY
+
+
+def begun(
+    serve: Serve, front: Fronts, text: Callable[[str], str] = lambda _: BODY, *, ready: bool = False
+) -> tuple[Stepwise, ScriptedServer, Front]:
+    """A server that says `text` letter by letter, and who asks it, once it is known if `ready`."""
+    says = Stepwise(text)
     server = serve(says)
     asking = front(server.url)
+    if ready:
+        assert asking.service.preload().result(20)
+    return says, server, asking
+
+
+def test_who_types_along_is_served_by_what_is_being_said(serve: Serve, front: Fronts) -> None:
+    says, server, asking = begun(serve, front)
     futures = [asking.submit(BEFORE)]
     until(lambda: server.asked("/infill"))
     says.allow(4)
@@ -49,9 +63,7 @@ def test_who_types_along_is_served_by_what_is_being_said(serve: Serve, front: Fr
 
 
 def test_who_goes_another_way_has_the_server_hung_up_on(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
-    server = serve(says)
-    asking = front(server.url)
+    says, server, asking = begun(serve, front, branching)
     first = asking.submit(BEFORE)
     until(lambda: server.asked("/infill"))
     says.allow(4)
@@ -85,10 +97,7 @@ def test_many_hang_ups_leave_nothing_behind(serve: Serve, front: Fronts) -> None
 
 
 def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
-    server = serve(says)
-    asking = front(server.url)
-    assert asking.service.preload().result(20)
+    says, server, asking = begun(serve, front, branching, ready=True)
     asking.submit(BEFORE)
     until(lambda: server.asked("/infill"))
     future = asking.submit(BEFORE + "z")
@@ -108,10 +117,7 @@ def test_the_front_ends_the_text_and_hangs_up(serve: Serve, front: Fronts) -> No
 
 
 def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda _: BODY)
-    server = serve(says)
-    asking = front(server.url)
-    assert asking.service.preload().result(20)
+    says, server, asking = begun(serve, front, ready=True)
     says.allow(len(BODY) - 8)
     beginning = asking.ask(BEFORE, policy=QUICK)
     assert beginning.finish == "budget"
@@ -124,10 +130,7 @@ def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(serve
 
 
 def test_a_slow_server_is_told_and_its_text_comes_late(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda _: BODY)
-    server = serve(says)
-    asking = front(server.url)
-    assert asking.service.preload().result(20)
+    says, _, asking = begun(serve, front, ready=True)
     says.allow(3)
     completion = asking.ask(BEFORE, policy=QUICK)
     assert completion.reason is not None
@@ -138,10 +141,7 @@ def test_a_slow_server_is_told_and_its_text_comes_late(serve: Serve, front: Fron
 
 
 def test_who_waits_no_more_is_worked_for_until_the_background_ends(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda _: BODY)
-    server = serve(says)
-    asking = front(server.url)
-    assert asking.service.preload().result(20)
+    says, server, asking = begun(serve, front, ready=True)
     future = asking.submit(BEFORE, policy=Policy(background_ms=100, ahead=False))
     until(lambda: server.asked("/infill"))
     future.cancel()
@@ -192,9 +192,7 @@ def test_what_follows_an_accepted_suggestion_is_asked_ahead(serve: Serve, front:
 
 
 def test_a_document_that_is_closed_is_worked_on_no_more(serve: Serve, front: Fronts) -> None:
-    says = Stepwise(lambda _: BODY)
-    server = serve(says)
-    asking = front(server.url)
+    says, server, asking = begun(serve, front)
     future = asking.submit(BEFORE)
     until(lambda: server.asked("/infill"))
     asking.service.document_renamed("file:///w/a.py", "file:///w/b.py")
