@@ -21,7 +21,7 @@ from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.background import lower_priority
-from fastcoder_lsp.workspace.backlog import MAX_CHANGES
+from fastcoder_lsp.workspace.backlog import MAX_CHANGES, MAX_REST_S
 from fastcoder_lsp.workspace.regular import is_settled
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS
@@ -38,6 +38,7 @@ KEPT_AFTER = 10_000
 """Changes after which a scan writes the index before its end, so that a short session's work is not lost."""
 FEW = 64  # changed files that are too few to merge
 GATHERED_S = 0.05  # changes are gathered for this time: most programs write a file in several steps
+REST = 4  # and for this many times the CPU time of the last ones: a file may be written without end
 _Stamp = tuple[int, int, int]
 
 
@@ -63,7 +64,7 @@ class FolderWords:
         self.kept, self._keeping, self._begun, self._changes = kept, kept is not None, False, 0
         self._held: OrderedDict[str, tuple[_Stamp, FileWords]] = OrderedDict()
         self._characters = 0
-        self._looked_s = self._spent_s = 0.0
+        self._looked_s = self._spent_s = self._rested_s = 0.0
         self._looked_by: ReadingRules | None = None
         self._files, self._folders, self._everything = set[Path](), set[Path](), False
         self._lock = threading.Lock()
@@ -159,7 +160,7 @@ class FolderWords:
                 self._take_up()
             while self._has_work():
                 if not self._everything:
-                    self._stopping.wait(GATHERED_S)
+                    self._stopping.wait(max(GATHERED_S, self._rested_s - time.monotonic()))
                 with self._lock:
                     rules, everything, self._everything = self.rules, self._everything, False
                     files, self._files, folders, self._folders = self._files, set(), self._folders, set()
@@ -185,6 +186,7 @@ class FolderWords:
         return bool(self._everything or self._files or self._folders) and not self._stopping.is_set()
 
     def _look_at(self, files: set[Path], folders: Iterable[Path], rules: ReadingRules, terms: Terms) -> None:
+        began_s = time.thread_time()
         below = tuple(f"{key}/" for folder in folders if (key := _below(folder, self.root, self._real)) is not None)
         if below:
             files.update(self.root / key for key in self.index.known() if key.startswith(below))
@@ -200,6 +202,7 @@ class FolderWords:
             if self._stopping.is_set():
                 return
         self.index.settle(FEW)
+        self._rested_s = time.monotonic() + min(REST * (time.thread_time() - began_s), MAX_REST_S)
 
     def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
         began_s = time.thread_time()
