@@ -34,6 +34,7 @@ from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of
+from fastcoder_lsp.workspace.regular import file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above, secret_lines, secret_values
 
@@ -46,11 +47,11 @@ class InstalledVersion:
 
     def __init__(self, file: Path = Path(fastcoder_lsp.__file__), running: str = fastcoder_lsp.__version__) -> None:
         self._file, self._running = file, running
-        self._seen = self._stamp()
+        self._seen = file_stamp(file)
 
     def news(self) -> str | None:
         """A message for the user, once for each new version on the disk; None if the file has not changed."""
-        stamp = self._stamp()
+        stamp = file_stamp(self._file)
         if stamp is None or stamp == self._seen:  # missing during an installation
             return None
         self._seen = stamp
@@ -61,13 +62,6 @@ class InstalledVersion:
             f"version {installed} is installed, but version {self._running} is running. "
             "Restart the editor or its language server."
         )
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        try:
-            facts = self._file.stat()
-        except OSError:
-            return None
-        return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
     def _read(self) -> str | None:
         try:

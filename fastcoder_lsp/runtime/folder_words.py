@@ -22,7 +22,7 @@ from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.background import lower_priority
 from fastcoder_lsp.workspace.backlog import MAX_CHANGES, MAX_REST_S
-from fastcoder_lsp.workspace.regular import is_settled
+from fastcoder_lsp.workspace.regular import FileStamp, file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS
 
@@ -39,7 +39,6 @@ KEPT_AFTER = 10_000
 FEW = 64  # changed files that are too few to merge
 GATHERED_S = 0.05  # changes are gathered for this time: most programs write a file in several steps
 REST = 4  # and for this many times the CPU time of the last ones: a file may be written without end
-_Stamp = tuple[int, int, int]
 
 
 class FolderWords:
@@ -62,7 +61,7 @@ class FolderWords:
         self._real = resolved(root)  # the rules list by the real path; the folder may be a link
         self.index, self.terms = WordIndex(), Terms()
         self.kept, self._keeping, self._begun, self._changes = kept, kept is not None, False, 0
-        self._held: OrderedDict[str, tuple[_Stamp, FileWords]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[FileStamp, FileWords]] = OrderedDict()
         self._characters = 0
         self._looked_s = self._spent_s = self._rested_s = 0.0
         self._looked_by: ReadingRules | None = None
@@ -116,7 +115,7 @@ class FolderWords:
     def load(self, key: str) -> FileWords | None:
         """A file as it is on the disk; None if it may not be read, or is gone."""
         path = self.root / key
-        stamp, known = _stamp(path), self._held.get(key)
+        stamp, known = file_stamp(path), self._held.get(key)
         if known is not None and known[0] == stamp and self.rules.may_read(path) is None:
             self._held.move_to_end(key)
             return known[1]
@@ -224,8 +223,8 @@ class FolderWords:
     def _take(self, key: str, rules: ReadingRules, terms: Terms, *, listed: bool = True) -> None:
         """Read a file if it has changed; `listed`: by a scan, so the rules allow it."""
         path = self.root / key
-        stamp, known = _stamp(path), self.index.stamp(key)
-        if stamp is not None and known == _number(stamp) and (listed or is_settled(stamp[0], stamp[2])):
+        stamp, known = file_stamp(path), self.index.stamp(key)
+        if stamp is not None and known == _number(stamp) and (listed or stamp.settled()):
             if not listed and rules.may_read(path) is not None:
                 self._forget(key)
             return
@@ -285,14 +284,6 @@ def _below(path: Path, *roots: Path) -> str | None:
     return next((path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)), None)
 
 
-def _stamp(path: Path) -> _Stamp | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 a tenth of the time
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ctime_ns
-
-
-def _number(stamp: _Stamp) -> int:
+def _number(stamp: FileStamp) -> int:
     """A stamp in 64 bits, the same in every process."""
-    return int.from_bytes(blake2b(repr(stamp).encode(), digest_size=8).digest(), "little", signed=True)
+    return int.from_bytes(blake2b(repr(stamp[:3]).encode(), digest_size=8).digest(), "little", signed=True)

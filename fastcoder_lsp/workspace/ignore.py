@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from fastcoder_lsp.workspace.patterns import Patterns
-from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
+from fastcoder_lsp.workspace.regular import FileStamp, NotRegularError, file_stamp, read_regular
 
 IGNORE_FILES = (".gitignore", ".fastcoderignore")
 OWN_IGNORE_FILE = ".fastcoderignore"
@@ -30,8 +30,6 @@ MAX_ELEMENTS: Final = 400_000  # of all ignore files together that apply to one 
 _MAX_CACHED_FOLDERS: Final = 512
 
 logger = logging.getLogger(__name__)
-
-_Stamp = tuple[int, int, int] | None  # modification time, size and inode of an ignore file; None if it does not exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class _FolderRules:
 
     above: "_FolderRules | None"
     files: tuple[str, ...]
-    stamps: tuple[_Stamp, ...]
+    stamps: tuple[FileStamp | None, ...]
     by_git: bool
     by_us: bool
     git: tuple[IgnoreRules, ...]
@@ -94,7 +92,7 @@ class IgnoreFiles:
             cached = self._folders.get(level)
             outdated = level == self._top and self._users.outdated()
             files = self._files(level) if cached is None or outdated else cached.files
-            stamps = tuple(map(_stamp, files))
+            stamps = tuple(map(file_stamp, files))
             if cached is None or cached.above is not known or (cached.files, cached.stamps) != (files, stamps):
                 cached = self._load(level, known, files, stamps)
                 self._folders[level] = cached
@@ -103,7 +101,7 @@ class IgnoreFiles:
         return known
 
     def _load(
-        self, folder: Path, above: _FolderRules | None, files: tuple[str, ...], stamps: tuple[_Stamp, ...]
+        self, folder: Path, above: _FolderRules | None, files: tuple[str, ...], stamps: tuple[FileStamp | None, ...]
     ) -> _FolderRules:
         below_root = self._root in folder.parents
         by_git, by_us = _ignored_by(above, folder.name, is_folder=True) if above and below_root else (False, False)
@@ -168,14 +166,6 @@ def _states_inside(rules: Iterable[IgnoreRules], name: str) -> tuple[IgnoreRules
     return tuple(IgnoreRules(one.patterns, one.patterns.match(one.state, name, is_folder=True).below) for one in rules)
 
 
-def _stamp(file: str) -> _Stamp:
-    try:
-        status = os.stat(file)  # noqa: PTH116 a few for every key
-    except (OSError, ValueError):
-        return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
-
-
 def _repository(folder: Path) -> Path | None:
     return next((above for above in (folder, *folder.parents) if os.path.lexists(above / ".git")), None)
 
@@ -220,11 +210,11 @@ class UserExcludes:
     """The user's exclude files for a repository, usually one; `sources` has what chose them, and its stamps."""
 
     files: tuple[Path, ...]
-    sources: Mapping[str, _Stamp]
+    sources: Mapping[str, FileStamp | None]
 
     def outdated(self) -> bool:
         """Whether the configuration or the branch has changed."""
-        return any(_stamp(source) != stamp for source, stamp in self.sources.items())
+        return any(file_stamp(source) != stamp for source, stamp in self.sources.items())
 
 
 _NO_EXCLUDES: Final = UserExcludes((), {})
@@ -253,12 +243,12 @@ class _UserConfig:
 
     def __init__(self, home: Path, git: Path | None) -> None:
         self._home, self._git = home, git
-        self.sources: list[tuple[str, _Stamp]] = []
+        self.sources: list[tuple[str, FileStamp | None]] = []
         """The files that decided, the one with the branch too, with their stamps before they were read."""
 
     def values(self, config: Path, depth: int = 0, *, certain: bool = True) -> Iterator[tuple[str, str, bool]]:
         """(section.key in lower case, value, whether it certainly holds) of a file, and of those that it includes."""
-        self.sources.append((str(config), _stamp(str(config))))
+        self.sources.append((str(config), file_stamp(str(config))))
         section = ""
         # A backslash at the end of a line continues it.
         for line in _text(config, inside=Path(config.anchor)).removeprefix("\ufeff").replace("\\\n", "").split("\n"):
@@ -287,7 +277,7 @@ class _UserConfig:
         if self._git is None:
             return False
         head = self._git / "HEAD"
-        self.sources.append((str(head), _stamp(str(head))))
+        self.sources.append((str(head), file_stamp(str(head))))
         branch = _first_line(head, inside=Path(head.anchor)).removeprefix("ref:").strip()
         named = branch.removeprefix("refs/heads/")
         return branch != named and _matches(pattern, named, ignores_case=False)

@@ -14,7 +14,7 @@ from fastcoder_lsp.index.chunks import REMEMBERED, ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.paths import openable
-from fastcoder_lsp.workspace.regular import is_settled
+from fastcoder_lsp.workspace.regular import FileStamp, file_stamp
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolved
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ BATCH_CHARACTERS = 4_000_000  # text that is tokenised and sorted at once, about
 _MAX_TOUCHED = 100_000
 _ABSENT = frozenset((ExclusionReason.UNREADABLE, ExclusionReason.NOT_A_FILE))
 Progress = Callable[[int, int], None]  # receives the number of files that are done, and of all files
-_Stamp = tuple[int, int, int]  # modification time, size and change time: they change with a file's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Intake:
         # The first prefix that matches is the innermost folder.
         self._roots = sorted(((str(root).rstrip(os.sep) + os.sep, root) for root in stores), key=lambda r: -len(r[0]))
         self._rules = self._new_rules()
-        self._touched: dict[str, _Stamp] = {}  # touched files whose text is the stored one
+        self._touched: dict[str, FileStamp] = {}  # touched files whose text is the stored one
 
     def files(self) -> Iterator[Path]:
         """Every file that may be read, folder by folder."""
@@ -203,13 +202,13 @@ class Intake:
         """A file's text; `known` itself if it has not changed; None if it does not exist or may not be read."""
         real = resolved(path)
         key = str(real)
-        try:
-            status = openable(real).stat()
-        except OSError:
+        stamp = file_stamp(openable(real))
+        if stamp is None:
             self._touched.pop(key, None)
             return None
-        stamp = _stamp(status)
-        if known is not None and stamp in ((known.modified_ns, known.size, known.changed_ns), self._touched.get(key)):
+        if known is not None and (
+            stamp[:3] == (known.modified_ns, known.size, known.changed_ns) or stamp == self._touched.get(key)
+        ):
             return known if checked or self._may_read(path, root) else None
         rules = self._rules.get(root)
         text = ExclusionReason.UNREADABLE if rules is None else rules.read_text(path)
@@ -217,15 +216,15 @@ class Intake:
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)
-        settled = is_settled(status.st_mtime_ns, status.st_ctime_ns)  # else read it again next time
+        settled = stamp.settled()  # else read it again next time
         if known is not None and known.digest == digest:
             if settled:
                 self._cache_touched(key, stamp)
             return known
-        modified_ns, size, changed_ns = stamp
-        return _FileText(FileRecord(key, digest, modified_ns, size if settled else -1, changed_ns), text)
+        size = stamp.size if settled else -1
+        return _FileText(FileRecord(key, digest, stamp.modified_ns, size, stamp.changed_ns), text)
 
-    def _cache_touched(self, key: str, stamp: _Stamp) -> None:
+    def _cache_touched(self, key: str, stamp: FileStamp) -> None:
         if len(self._touched) >= _MAX_TOUCHED:
             self._touched.clear()
         self._touched[key] = stamp
@@ -239,16 +238,11 @@ class Intake:
             yield from (Path(found.record.key) for found in texts if not _unchanged(found.record))
 
 
-def _stamp(status: os.stat_result) -> _Stamp:
-    return status.st_mtime_ns, status.st_size, status.st_ctime_ns
-
-
 def _unchanged(record: FileRecord) -> bool:
-    try:
-        modified_ns, size, changed_ns = _stamp(openable(Path(record.key)).stat())
-    except OSError:
+    now = file_stamp(openable(Path(record.key)))
+    if now is None or record.size not in (now.size, -1):
         return False
-    return (record.modified_ns, record.changed_ns) == (modified_ns, changed_ns) and record.size in (size, -1)
+    return (record.modified_ns, record.changed_ns) == (now.modified_ns, now.changed_ns)
 
 
 def _outermost(folders: Iterable[Path]) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from io import FileIO
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastcoder_lsp.workspace.paths import as_on_disk, openable
 
@@ -29,6 +29,28 @@ _FLAGS = (
 
 _CHUNK = 1 << 20
 _TICK_NS = 100_000_000  # file systems' clocks tick in steps of up to 10 ms; some network ones in longer steps
+
+
+class FileStamp(NamedTuple):
+    """Facts that change with a file's content; compared, never ordered."""
+
+    modified_ns: int
+    size: int
+    changed_ns: int
+    inode: int
+
+    def settled(self) -> bool:
+        """Whether the file is too old to be written again within the same stamp."""
+        return time.time_ns() - max(self.modified_ns, self.changed_ns) > _TICK_NS
+
+
+def file_stamp(path: Path | str) -> FileStamp | None:
+    """The stamp of what `path` leads to; None if there is nothing."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 a tenth of the time
+    except (OSError, ValueError):
+        return None
+    return FileStamp(status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)
 
 
 class NotRegularError(OSError):
@@ -61,11 +83,6 @@ def read_real(real: Path, limit: int) -> bytes:
             chunks.append(chunk)
             limit -= len(chunk)
         return b"".join(chunks)
-
-
-def is_settled(modified_ns: int, changed_ns: int) -> bool:
-    """Whether a file of these times is too old to be written again within the same stamp."""
-    return time.time_ns() - max(modified_ns, changed_ns) > _TICK_NS
 
 
 def open_real(real: Path) -> FileIO:

@@ -14,6 +14,7 @@ from fastcoder_lsp.index import word_index
 from fastcoder_lsp.index.word_index import StoredWords
 from fastcoder_lsp.runtime import folder_words
 from fastcoder_lsp.runtime.folder_words import FolderWords
+from fastcoder_lsp.workspace.regular import FileStamp
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 
 
@@ -144,7 +145,7 @@ def test_a_folder_that_is_a_link_is_told_by_either_name(root: Path, tmp_path_fac
 
 
 def test_a_file_written_twice_within_a_stamp_is_read_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_words, "_stamp", lambda _path: (time.time_ns() // 10**12, 10, time.time_ns()))
+    monkeypatch.setattr(folder_words, "file_stamp", lambda _path: FileStamp(0, 10, time.time_ns(), 1))
     monkeypatch.setattr(folder_words, "_number", lambda _stamp: 1)
     words = looked(root)
     (root / "two.py").write_text("unheard_of = 1\n")
