@@ -17,7 +17,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "corpus",
         help="build, list and remove corpora of common code",
         description="A corpus is an index of common code: drafts come from it and from the workspace's own code. "
-        "Python's standard library is always one of them.",
+        "There is always one of Python's standard library.",
         epilog="Example: fastcoder-lsp corpus build ~/src/django --name django",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)

@@ -33,7 +33,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "how to set up each client. This command downloads nothing; run `fastcoder-lsp model pull` first.",
         epilog="Example: fastcoder-lsp http --port 8012",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument(
         "--port", type=at_least(0, 65_535), default=PORT, help=f"the port (default: {PORT}); 0: any free one"
     )
@@ -41,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--key-file",
         type=Path,
         metavar="FILE",
-        help="a file with the key that every request must send; required unless --host is this machine only",
+        help="a file with the key that every request must send; required if other machines can reach --host",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
     parser.add_argument(

@@ -28,7 +28,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "index",
         help="look at, build, search and clear a workspace's index",
-        description="The index of a workspace's code, which drafters search. The server keeps it up to date. Use these "
+        description="Drafters search an index of the workspace's code. The server keeps it up to date. Use these "
         "commands to look at it, or to build it beforehand.",
         epilog="Example: fastcoder-lsp index build ~/src/project",
     )

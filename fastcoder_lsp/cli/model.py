@@ -29,7 +29,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "model",
         help="list, download, find and remove models",
-        description="List, download, find and remove models. Only this command downloads.",
+        description="List, download, find and remove models. No other command downloads a model.",
         epilog="Example: fastcoder-lsp model pull",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)

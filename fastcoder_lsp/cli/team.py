@@ -41,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a team.toml; options override it")
     parser.add_argument("--replicas", type=at_least(1, 10_000), metavar="N", help="replicas of the model (default: 2)")
-    parser.add_argument("--host", help="the address to listen at (default: 127.0.0.1); others need --keys")
+    parser.add_argument("--host", help="the address to listen on (default: 127.0.0.1); any other needs --keys")
     parser.add_argument("--port", type=at_least(1, 65_535), help="the port (default: 8020)")
     parser.add_argument(
         "--keys", type=Path, metavar="FILE", help="a file of keys; without it, only this machine is served"

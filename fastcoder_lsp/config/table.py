@@ -357,7 +357,7 @@ class Settings:
     remote_allow: str = _row(
         "",
         Scope.MACHINE,
-        "The host name in `remote.url`, repeated: you allow sending code to it. This machine needs no permission.",
+        "The host name in `remote.url` again, to allow sending code there. Not needed for this machine.",
     )
     remote_kind: str = _row(
         "auto",

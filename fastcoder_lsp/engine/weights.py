@@ -58,7 +58,7 @@ class Weights:
         except MemoryError as error:
             raise _no_memory(name) from error
         if not finite:
-            raise ModelInvalidError(f"{name} contains numbers that are not finite", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} contains infinite numbers or NaN", BROKEN_HINT)
         return found
 
     def array(self, name: str, *shape: int) -> Floats:

@@ -131,7 +131,7 @@ class Choice:
         chosen = self.chosen
         lines = [f"`auto` chooses {chosen.told}."]
         if chosen.against:
-            lines.append(f"No size keeps all limits on this machine ({words(chosen)}); it is the smallest.")
+            lines.append(f"No size keeps all limits on this machine. This one is the smallest: {words(chosen)}.")
         exact = next((v for v in self.verdicts if v.size is chosen.size and v.bits > chosen.bits), None)
         if exact is not None and exact.against:
             lines.append(f"Not in {PRECISIONS[exact.bits]}: {words(exact)}.")

@@ -140,5 +140,5 @@ def _read(opened: SafetensorsTensors, name: str) -> npt.NDArray[Any]:
         raise ModelInvalidError(f"the drafter's {name} is a number, not an array", _HINT)
     found = opened.rows(name, 0, shape[0])
     if not np.isfinite(found).all():
-        raise ModelInvalidError(f"the drafter's {name} contains numbers that are not finite", _HINT)
+        raise ModelInvalidError(f"the drafter's {name} contains infinite numbers or NaN", _HINT)
     return np.array(found, np.float32)

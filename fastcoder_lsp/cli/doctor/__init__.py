@@ -183,8 +183,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "doctor",
         help="check the installation, and say how to fix what fails",
         description="Check Python, its packages, the device, memory, the cache folder and what is in it, the last "
-        "start, the model and its prompt template; time one completion. Nothing is changed or downloaded. Exit code 0 "
-        "if all checks pass, 1 otherwise.",
+        "start, the model and its prompt template; time one completion. It downloads nothing, and changes only the "
+        "cache folder. Exit code 0 if all checks pass, 1 otherwise.",
         epilog="Example: fastcoder-lsp doctor --json",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
@@ -194,7 +194,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--allow",
         metavar="HOST",
-        help="the host of that server once more (`remote.allow`); not needed for this machine",
+        help="the host name in that URL again, to allow requests to it (`remote.allow`); not needed for this machine",
     )
     parser.add_argument("--key-file", type=Path, metavar="FILE", help="the file with its key (`remote.key_file`)")
     shapes = parser.add_mutually_exclusive_group()

@@ -90,7 +90,7 @@ def load_arrays(
         ResourceError: memory does not suffice.
     """
     if by := rounded_already(wanted.folder):
-        note(f"{by} weights are re-quantized to int{wanted.kind.bits}")
+        note(f"the engine re-quantizes {by} weights to int{wanted.kind.bits}")
     delete_unfinished(wanted.path("F16").parent)
     _delete_outdated(wanted.cache, note)
     for calibrated in (True, False) if wanted.kind.bits == 4 and chosen else (False,):

@@ -290,5 +290,5 @@ class _WeightReader:
     def tensor(self, name: str, *shape: int) -> torch.Tensor:
         moved = self.source.raw(name, *shape).to(self.device, self.dtype)
         if not bool(moved.isfinite().all()):
-            raise ModelInvalidError(f"{name} contains numbers that are not finite", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} contains infinite numbers or NaN", BROKEN_HINT)
         return moved
