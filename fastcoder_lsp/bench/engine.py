@@ -21,9 +21,9 @@ from fastcoder_lsp.bench.report import print_table, shown, tell_share, write_jso
 from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.engine.int8.backend import Int8Backend
-from fastcoder_lsp.engine.int8.dot import PLAIN, kinds_here
+from fastcoder_lsp.engine.int8.dot import PLAIN, kinds_of_cpu
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
 from fastcoder_lsp.model.files import WEIGHTS
 from fastcoder_lsp.model.machine import install_line, missing_packages
@@ -239,9 +239,10 @@ def _shares(engine: Engine, ours: Figures) -> Shares | None:
 
 def _compare_kinds(options: Options) -> int:
     """Measure each kind of instructions in a process of its own, and print them side by side."""
-    names = [kind.name for kind in kinds_here() if kind is not PLAIN]
-    wanted = names if options.kinds == "all" else options.kinds.split(",")
-    if unknown := [name for name in wanted if name not in (*names, PLAIN.name)]:
+    found = [kind.name for kind in kinds_of_cpu()]
+    names = [name for name in found if name != PLAIN.name] or found
+    wanted = names if options.kinds == "all" else list(dict.fromkeys(map(str.strip, options.kinds.split(","))))
+    if unknown := [name for name in wanted if name not in found]:
         raise UsageError(f"--kinds: this CPU cannot run {unknown[0]!r}", f"Try: --kinds {','.join(names)}")
     reports = dict[str, Any]()
     with TemporaryDirectory() as folder:
@@ -252,13 +253,18 @@ def _compare_kinds(options: Options) -> int:
             command += ("--model", options.model, "--engine", options.engine, "--rounds", str(options.rounds))
             command += ("--no-transformers", *(("--threads", str(options.threads)) if options.threads else ()))
             # What the process prints would come before the table of all.
-            subprocess.run(
+            done = subprocess.run(
                 command,
                 env=os.environ | {"FASTCODER_KIND": name},
                 stdout=subprocess.DEVNULL,
                 cwd=neutral_folder(),
-                check=True,
+                check=False,
             )
+            if done.returncode > 0:
+                return done.returncode  # its own message is on stderr
+            if done.returncode < 0:
+                text = f"the measurement of {name} was ended by signal {-done.returncode}"
+                raise ResourceError(text, "Close other programs: memory may have run out.")
             reports[name] = json.loads(report.read_text(encoding="utf-8"))
     _print_kinds(reports)
     if options.json:
@@ -268,8 +274,10 @@ def _compare_kinds(options: Options) -> int:
 
 def _print_kinds(reports: Mapping[str, Any]) -> None:
     columns, rows = [""], list[list[object]]()
-    for name in reports:
-        columns += [name, "of limit"]
+    engines = {name: report["settings"]["engine"] for name, report in reports.items()}
+    alike = len(set(engines.values())) == 1
+    for name, kind in engines.items():  # `auto` may take another precision on each
+        columns += [name if alike else f"{name}, {kind}", "of limit"]
     for part, sizes in (("step", WIDTHS), ("prefill", PREFILLS)):
         for size in sizes:
             row: list[object] = [f"{part} of {size}"]
@@ -277,7 +285,8 @@ def _print_kinds(reports: Mapping[str, Any]) -> None:
                 row += [report["forward_ms" if part == "step" else "prefill_ms"][str(size)], _nearest(report, row[0])]
             rows.append(row)
     settings = next(iter(reports.values()))["settings"]
-    title = f"{settings['model']}: {settings['engine']}; ms, {CACHED} tokens in the KV cache"
+    measured = f"{settings['model']}: {settings['engine']}" if alike else settings["model"]
+    title = f"{measured}; ms, {CACHED} tokens in the KV cache"
     print_table(f"{title}; share of the nearer limit (m memory, p products)", columns, rows)
 
 

@@ -76,8 +76,13 @@ def features_on_windows(present: Callable[[int], bool]) -> frozenset[str]:
 
 def features() -> dict[str, bool]:
     """LLVM's name of each feature → whether compiled code may use it."""
-    host = dict(binding.get_host_cpu_features()) | dict.fromkeys(arm_features(), True)
+    host = features_of_cpu()
     return limited(host, forced_kind() or ("amx" if host.get("avx512vnni") else "vnni-256"))
+
+
+def features_of_cpu() -> dict[str, bool]:
+    """LLVM's name of each feature → whether this CPU has it."""
+    return dict(binding.get_host_cpu_features()) | dict.fromkeys(arm_features(), True)
 
 
 def limited(host: Mapping[str, bool], kind: str) -> dict[str, bool]:

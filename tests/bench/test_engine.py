@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +17,11 @@ from benchmarks.gpu import Options
 from benchmarks.shapes import TINY, NamedShape, RandomSource, main, named, random_weights
 from fastcoder_lsp.bench import engine
 from fastcoder_lsp.core import DraftTree
-from fastcoder_lsp.engine.int8.dot import AVX2, PLAIN
+from fastcoder_lsp.engine.int8.dot import AVX2, PLAIN, kinds_here, kinds_of_cpu
 from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.errors import ResourceError, UsageError
 
 
 def test_weights_are_unpacked_only_where_an_option_allows_it(
@@ -48,22 +49,23 @@ def test_kinds_are_measured_each_in_its_process(
     """The environment names the kind, and the table has the share of the nearer limit."""
     shares = {"step of 1": 0.5, "step of 64": 0.1}
 
-    def measured(command: list[str], env: dict[str, str], **_: object) -> None:
+    def measured(command: list[str], env: dict[str, str], **_: object) -> SimpleNamespace:
         limits = {"limits": {"gb_s": 10.0, "ghz": 3.0, "products": 40.0}, "bandwidth": shares}
         rates = {"step of 1": 4.0, "step of 64": 32.0}
         report = {
-            "settings": {"model": "M", "engine": "cpu-int8"},
+            "settings": {"model": "M", "engine": "cpu-int4" if env["FASTCODER_KIND"] == "avx2" else "cpu-int8"},
             "forward_ms": {"1": 5.0, "64": 30.0},
             "prefill_ms": {},
             "limits": limits | {"products": rates},
             "kind": env["FASTCODER_KIND"],
         }
         Path(command[command.index("--json") + 1]).write_text(json.dumps(report), encoding="utf-8")
+        return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(engine, "subprocess", SimpleNamespace(run=measured, DEVNULL=None))
     monkeypatch.setattr(engine, "WIDTHS", (1, 64))
     monkeypatch.setattr(engine, "PREFILLS", ())
-    monkeypatch.setattr(engine, "kinds_here", lambda: (AVX2, PLAIN))
+    monkeypatch.setattr(engine, "kinds_of_cpu", lambda: (AVX2, PLAIN))
     assert engine.run(engine.Options(kinds="all", json=tmp_path / "all.json")) == 0
     printed = capsys.readouterr().out
     assert "50% m" in printed
@@ -71,6 +73,33 @@ def test_kinds_are_measured_each_in_its_process(
     assert json.loads((tmp_path / "all.json").read_text())["kinds"]["avx2"]["kind"] == "avx2"
     with pytest.raises(UsageError, match="cannot run 'vnni-512'"):
         engine.run(engine.Options(kinds="avx2,vnni-512"))
+    assert "M: cpu-int4; ms" in printed
+    assert engine.run(engine.Options(kinds="avx2, plain,avx2")) == 0
+    printed = capsys.readouterr().out
+    assert "M; ms" in printed
+    assert printed.count("cpu-int4") == printed.count("cpu-int8") == 1  # each kind's own precision
+    monkeypatch.setattr(engine, "kinds_of_cpu", lambda: (PLAIN,))  # a CPU without any of the fast instructions
+    assert engine.run(engine.Options(kinds="all")) == 0
+    assert "plain" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("code", "said"), [(3, ""), (-9, "the measurement of avx2 was ended by signal 9")])
+def test_a_kind_that_cannot_be_measured_ends_the_comparison(
+    code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of the kind has told why, unless it was killed."""
+    ended = SimpleNamespace(run=lambda *_, **__: SimpleNamespace(returncode=code), DEVNULL=None)
+    monkeypatch.setattr(engine, "subprocess", ended)
+    monkeypatch.setattr(engine, "kinds_of_cpu", lambda: (AVX2, PLAIN))
+    with pytest.raises(ResourceError, match=said) if said else nullcontext():
+        assert engine.run(engine.Options(kinds="all")) == code
+
+
+def test_a_forced_kind_hides_no_other_from_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kinds_of_cpu()
+    monkeypatch.setenv("FASTCODER_KIND", "plain")
+    assert kinds_of_cpu() == before
+    assert kinds_here() == (PLAIN,)
 
 
 def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from llvmlite import ir
 from fastcoder_lsp.config.environment import forced_kind
 from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, broadcast, call_named
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.kernels.processor import features, is_arm
+from fastcoder_lsp.kernels.processor import features_of_cpu, is_arm
 
 FOUR, BYTES = ir.VectorType(I32, 4), ir.VectorType(I8, 16)  # a register as sums, and as bytes
 SIZE = 16  # bytes of a register
@@ -200,13 +200,18 @@ def unfolded_bytes(kind: DotKind, longest: int) -> int:
 
 def kinds_here() -> tuple[DotKind, ...]:
     """The kinds that this process can run, fastest first, the plain one last; UsageError if a forced kind cannot."""
-    found = (*(_on_arm if is_arm() else _on_x86)(features()), PLAIN)
+    found = kinds_of_cpu()
     wanted, names = forced_kind(), [kind.name for kind in found]
     if wanted is None:
         return found
     if wanted not in names:
         raise UsageError(f"FASTCODER_KIND: this CPU cannot run {wanted!r}", f"Unset it, or use: {', '.join(names)}.")
     return found[names.index(wanted) :]
+
+
+def kinds_of_cpu() -> tuple[DotKind, ...]:
+    """The kinds that this CPU can run, whichever is forced, fastest first, the plain one last."""
+    return (*(_on_arm if is_arm() else _on_x86)(features_of_cpu()), PLAIN)
 
 
 def _on_arm(has: Mapping[str, bool]) -> Iterator[DotKind]:
