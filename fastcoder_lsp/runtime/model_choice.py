@@ -130,13 +130,18 @@ def bits_by_choice(settings: Settings, hub_id: str, cache: Path, gpu_bytes: int)
     """
     if settings.model != AUTO or settings.engine != "auto":
         return None
-    measured = read_measured(cache)
-    if not gpu_bytes and measured is not None and 0 < measured.disturbed < MOST_TRIES:
+    if not gpu_bytes and are_provisional(cache):
         return None  # making other weights takes a minute, and the next times may call for these again
     verdict = current_choice(cache, gpu_bytes).best(hub_id)
     if verdict is None or verdict.bits == (16 if verdict.gpu else 8):
         return None
     return verdict.bits
+
+
+def are_provisional(cache: Path) -> bool:
+    """Whether other programs had the cores while this machine was timed, so that it is timed again first."""
+    measured = read_measured(cache)
+    return measured is not None and 0 < measured.disturbed < MOST_TRIES
 
 
 def follow_choice(

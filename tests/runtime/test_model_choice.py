@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.cli.doctor.model import check_choice
 from fastcoder_lsp.config import Settings, kernels_folder
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.engine import loader
@@ -118,6 +119,20 @@ def test_the_first_times_of_a_busy_machine_change_no_precision(tmp_path: Path, o
     for bits in (None, None, 4):
         chosen_model(tmp_path, quiet, gpu_bytes=0, every=True)
         assert bits_by_choice(Settings(), NEXT, tmp_path, 0) == bits
+
+
+def test_doctor_says_that_the_first_times_of_a_busy_machine_change_no_precision(
+    tmp_path: Path, on: Callable[[int], Measuring], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would name a precision that the model does not run in, without a reason."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    monkeypatch.setattr(model_choice, "usable_gpu_bytes", lambda: 0)
+    measuring = on(4)
+    measuring.disturbed = True
+    for provisional in (True, True, False):
+        [check] = check_choice(Settings())
+        assert "in int4" in check.text
+        assert ("the model stays in int8 until they are repeated" in check.text) is provisional
 
 
 def test_a_first_answer_waits_for_no_times(tmp_path: Path, on: Callable[[int], Measuring]) -> None:

@@ -72,16 +72,19 @@ def check_choice(settings: Settings) -> Iterator[Check]:
     """The size that `auto` chooses for this machine, why, and the speeds of the others."""
     from fastcoder_lsp.cli.model import OTHERWISE, table
     from fastcoder_lsp.cli.progress import progress_shown, shares
-    from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
+    from fastcoder_lsp.runtime.model_choice import are_provisional, chosen_model, gpu_for_choice
 
     if settings.model != "auto":
         return
     threads, gpu = settings.threads or None, gpu_for_choice(settings)
     with progress_shown() as shown:
         choice = chosen_model(cache_folder(), shares(shown), threads=threads, gpu_bytes=gpu)
-    state = "note" if choice.chosen.against else "ok"
-    details: dict[str, object] = {"model": choice.chosen.size.hub_id, "engine": choice.chosen.engine}
-    yield Check("choice", state, f"{choice.reason}\n{table(choice)}", OTHERWISE, details)
+    reason, chosen = choice.reason, choice.chosen
+    if chosen.engine == "cpu-int4" and settings.engine == "auto" and are_provisional(cache_folder()):
+        reason += " Other programs slowed these measurements: the model stays in int8 until they are repeated."
+    state = "note" if chosen.against else "ok"
+    details: dict[str, object] = {"model": chosen.size.hub_id, "engine": chosen.engine}
+    yield Check("choice", state, f"{reason}\n{table(choice)}", OTHERWISE, details)
 
 
 def check_weights(settings: Settings) -> Iterator[Check]:
