@@ -3,11 +3,12 @@
 Such signs are closers that an editor inserted, and an operator alone, as in `order|.` before `.total()`.
 """
 
-from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, wanted
-from fastcoder_lsp.syntax import KNOWN, Lexed, indent, width
+import re
 
-_PASSIVE = ";, \t>"  # characters among closers that close nothing
-_PAIRS = {"(": ")", "[": "]", "{": "}"}
+from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, wanted
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, Lexed, indent, width
+
+_CLOSER = re.compile(r"\"{3}|'{3}|[)\]}\"'`]")
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
 
 
@@ -23,20 +24,14 @@ def replaces(text: str, before: str, after: str, language: str = "") -> int:
 
 def written_over(text: str, around: TextAround) -> int:
     """`replaces` for a text around the cursor that is already read."""
-    closing = around.closing
-    if not closing or not text.strip():
+    if not around.closing:
         return _selector(text, around)
-    closers = _closers(closing, around.head.quote)
-    if not closers:
-        return 0
-    count = _doubled(text, around, [sign for _, sign in closers])
+    closers = list(_CLOSER.finditer(around.closing))
+    count = _doubled(text, around, [closer[0] for closer in closers]) if closers else 0
     if not count:
         return 0
-    end, sign = closers[count - 1]
-    end += len(sign)
-    if count < len(closers) or not closing[end:].strip():
-        return end if count < len(closers) else len(closing)
-    return end if text.rstrip().endswith(sign) else len(closing)
+    last = closers[count - 1]
+    return last.end() if count < len(closers) or text.rstrip().endswith(last[0]) else len(around.closing)
 
 
 def _selector(text: str, around: TextAround) -> int:
@@ -45,38 +40,20 @@ def _selector(text: str, around: TextAround) -> int:
     In some languages lines of a chain end with the selector.
     """
     sign = around.right.rstrip()
-    if sign not in _SELECTORS or not text.startswith(sign) or around.above.rstrip().endswith(sign):
+    if sign not in _SELECTORS or not text.startswith(sign) or around.above.endswith(sign):
         return 0
-    below = next((line for line in around.below if line.strip()), "")
+    below = next(iter(around.below), "")
     return 0 if width(indent(below)) > width(indent(around.left)) else len(sign)
-
-
-def _closers(closing: str, quote: str) -> list[tuple[int, str]]:
-    """(offset, sign) of each closer in `closing`; the quotes of an open string with several quotes are one."""
-    if len(quote) > 1 and closing.startswith(quote):
-        return [(0, quote), *_closers_at(closing, len(quote))]
-    return _closers_at(closing, 0)
-
-
-def _closers_at(closing: str, start: int) -> list[tuple[int, str]]:
-    return [(at, sign) for at, sign in enumerate(closing) if at >= start and sign not in _PASSIVE]
 
 
 def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
     """The number of first `closers` whose brackets `text` closes itself."""
     head, after = around.head, around.lexed_with(text)
-    if around.language not in KNOWN or head.comment or after.comment or after.quote not in ("", closers[0]):
+    if around.language not in KNOWN or head.comment or after.quote not in ("", closers[0]):
         return _on_the_line(text, around, closers)
     before_open, after_open = (wanted(lexed.stack, _quote(lexed)) for lexed in (head, after))
     count = _fitting(after_open, closers, around)
-    if count is not None:
-        return count
-    if head.quote and closers[0] != head.quote:
-        return _on_the_line(text, around, closers)
-    line = len(around.near_before) - len(around.left)
-    own = sum(at >= line for at, _ in head.stack) + bool(_quote(head))
-    count = _left_over(len(before_open) - max(len(closers), own), after_open, closers)
-    return count if count <= _closed(before_open, after_open) else 0
+    return _left_over(len(before_open) - len(closers), after_open, closers) if count is None else count
 
 
 def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> int | None:
@@ -87,16 +64,24 @@ def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> i
     """
     below = [closer.sign for closer in around.closers_below]
     count = len(closers) + len(below) - len(after_open)
-    if 0 <= count <= len(closers) and after_open == closers[count:] + below:
+    if after_open == closers[count:] + below:
         return count
-    if around.whole_before and around.whole_after:
+    if around.whole_after:
         return None
-    fits = [count for count in range(len(closers) + 1) if _agree(after_open, closers[count:] + below)]
+    fits = [count for count in range(len(closers) + 1) if all(map(str.__eq__, after_open, closers[count:] + below))]
     return fits[0] if len(fits) == 1 else None
 
 
-def _agree(wanted_signs: list[str], signs: list[str]) -> bool:
-    return bool(wanted_signs and signs) and all(map(str.__eq__, wanted_signs, signs))
+def _quote(lexed: Lexed) -> str:
+    """The quote of the open string; a template's quote is already on the stack."""
+    return "" if lexed.stack and lexed.stack[-1][1] == lexed.quote else lexed.quote
+
+
+def _on_the_line(text: str, around: TextAround, closers: list[str]) -> int:
+    """`_doubled` by the signs of the line alone, as in a comment."""
+    before_open, after_open = _plain(around.left[-NEAR:]), _plain(around.left[-NEAR:] + text)
+    count = _left_over(0, after_open, closers)
+    return count if count <= _closed(before_open, after_open) else 0
 
 
 def _closed(before_open: list[str], after_open: list[str]) -> int:
@@ -109,23 +94,9 @@ def _closed(before_open: list[str], after_open: list[str]) -> int:
     return len(before_open) - kept
 
 
-def _quote(lexed: Lexed) -> str:
-    """The quote of the open string; a template's quote is already on the stack."""
-    return "" if lexed.stack and lexed.stack[-1][1] == lexed.quote else lexed.quote
-
-
-def _on_the_line(text: str, around: TextAround, closers: list[str]) -> int:
-    """`_doubled` by the signs of the line alone, as in a comment."""
-    left = around.left[-NEAR:]
-    before_open, after_open = _plain(left), _plain(left + text)
-    last = _plain((left + text).rpartition("\n")[2][-NEAR:]) if "\n" in text else []
-    count = _left_over(0, last or after_open, closers)
-    return count if count <= _closed(before_open, after_open) else 0
-
-
 def _left_over(others: int, after_open: list[str], closers: list[str]) -> int:
     """The number of `closers` with nothing to close; `others`: open brackets that are not theirs."""
-    count = min(len(closers), max(0, len(closers) - max(0, len(after_open) - max(0, others))))
+    count = max(0, len(closers) - max(0, len(after_open) - others))
     left = closers[count:]
     return count if after_open[: len(left)] == left else len(closers)
 
@@ -133,8 +104,8 @@ def _left_over(others: int, after_open: list[str], closers: list[str]) -> int:
 def _plain(text: str) -> list[str]:
     stack: list[str] = []
     for sign in text:
-        if sign in _PAIRS:
-            stack.append(_PAIRS[sign])
+        if sign in CLOSER_OF:
+            stack.append(CLOSER_OF[sign])
         elif stack and stack[-1] == sign:
             stack.pop()
         elif sign in '"`':
