@@ -239,9 +239,12 @@ Of an error the server's own words say it."
   (tick 0 :documentation "State of the text that was last looked at.")
   (asked nil :documentation "What tells the latest request from others; nil: no answer is wanted any more.")
   (timer nil :documentation "Will ask.")
-  (unwanted nil :documentation "Whether the user said no, and nothing was asked since."))
+  (unwanted nil :documentation "Whether the user said no, and nothing was asked since.")
+  (rested nil :documentation "Where point rested last, as (POINT . TICK)."))
 
 (defvar-local fastcoder--completor nil "The `fastcoder--completor' of this buffer, once there is one.")
+
+(defvar fastcoder--rest-timer nil "Tells the server where point rests; there is one for all buffers.")
 
 (defvar fastcoder--buffer nil
   "The buffer in which ghost text is shown or awaited, or was last.")
@@ -303,6 +306,8 @@ Keys while the next edit is shown:
   (if fastcoder-mode
       (progn (setf (fastcoder--completor-tick (fastcoder--completor)) (buffer-chars-modified-tick))
              (setq fastcoder--edit-tick (buffer-chars-modified-tick))
+             (unless fastcoder--rest-timer
+               (setq fastcoder--rest-timer (run-with-idle-timer 0.4 t #'fastcoder--tell-cursor)))
              (add-hook 'post-command-hook #'fastcoder--after-command nil t)
              (add-hook 'post-command-hook #'fastcoder--leave) ; runs in whatever buffer one has gone to
              (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t)
@@ -393,6 +398,18 @@ Only where it says that other files' code goes along."
                         (list :textDocument (eglot--VersionedTextDocumentIdentifier)
                               :range (list :start (eglot--pos-to-lsp-position (min (point) mark))
                                            :end (eglot--pos-to-lsp-position (max (point) mark)))))))))
+
+(defun fastcoder--tell-cursor ()
+  "Tell the server where point rests, for a suggestion there."
+  (when (and fastcoder-mode (eq (current-buffer) (window-buffer)) (not (fastcoder--busy-p)))
+    (let ((server (fastcoder--server)) (place (cons (point) (buffer-chars-modified-tick))))
+      (unless (or (not server) (equal place (fastcoder--completor-rested (fastcoder--completor))))
+        (setf (fastcoder--completor-rested (fastcoder--completor)) place)
+        (with-demoted-errors "fastcoder: %S"
+          (eglot--signal-textDocument/didChange)
+          (jsonrpc-notify server :fastcoder/cursor
+                          (list :textDocument (eglot--VersionedTextDocumentIdentifier)
+                                :position (eglot--pos-to-lsp-position (point)))))))))
 
 (defun fastcoder--choosing-p ()
   "Whether one chooses among alternatives.

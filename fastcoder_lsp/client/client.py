@@ -269,6 +269,11 @@ class LanguageClient:
             "textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
         )
 
+    def cursor(self, uri: str, version: int, text: str, offset: int) -> None:
+        """Tell the server that the cursor rests at `offset`."""
+        document = {"uri": uri, "version": version}
+        self._connection.notify("fastcoder/cursor", {"textDocument": document, "position": self.position(text, offset)})
+
     def save(self, uri: str) -> None:
         """Tell the server that a document was saved."""
         self._connection.notify("textDocument/didSave", {"textDocument": {"uri": uri}})

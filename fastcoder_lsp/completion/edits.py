@@ -29,6 +29,11 @@ class EditService:
         self._waiting: tuple[EditQuestion, list[Future[EditAnswer]]] | None = None
         self._known: OrderedDict[EditQuestion, EditAnswer] = OrderedDict()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a question waits for its answer."""
+        return self._waiting is not None
+
     def submit(self, question: EditQuestion) -> "Future[EditAnswer]":
         """Ask for an edit; an earlier open question is answered empty at once.
 

@@ -72,6 +72,7 @@ class CompletionService:
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
         self._waiting: Waiting | None = None
+        self._asked: CompletionRequest | None = None  # of the last question
         self._loads: dict[int, Future[bool]] = {}
         self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
@@ -133,11 +134,28 @@ class CompletionService:
         """A suggestion was accepted whole: `request` is the likely next one."""
         with self.lock:
             self._known.taken()
-            if self._enabled and policy.ahead and not policy.quiet.silent and self._waiting is None:
-                question = self._question(request, policy)
-                self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
+            if policy.ahead and self._may_expect(policy):
+                self._expect(self._question(request, policy))
             else:
                 self.host.send(protocol.Noticed(self._clock(), answered=False))
+
+    def cursor_rests(self, request: CompletionRequest, policy: Policy) -> None:
+        """The cursor rests at the place of `request`: generate a suggestion there, with a loaded model.
+
+        It is shown once a request asks for it. Code of other files is prepared after that, as is all else in a pause.
+        """
+        with self.lock:
+            asked, snapshot = self._asked, request.snapshot
+            asked_there = asked is not None and (asked.snapshot.uri, asked.snapshot.version, asked.offset) == (
+                *(snapshot.uri, snapshot.version),
+                request.offset,
+            )
+            if asked_there or self.edits.is_open or not policy.ahead or not self._may_expect(policy):
+                return
+            if self._loading() or self.host.facts().asks:
+                return
+            self.host.send(protocol.Noticed(self._clock(), answered=True))  # a late text has no place any more
+            self._expect(self._question(request, replace(policy, ahead=False)))
 
     def preload(self) -> "Future[bool]":
         """Load the model now, before the first request; the future's result is whether that succeeded."""
@@ -278,8 +296,15 @@ class CompletionService:
 
     def _question(self, request: CompletionRequest, policy: Policy, waited_ms: float = 0.0) -> Question:
         self._number += 1
+        self._asked = request
         asked_ms, opened_s = self._clock() - waited_ms, time.perf_counter() - waited_ms / 1e3
         return Question(self._number, request, place_of(request), policy, asked_ms, opened_s)
+
+    def _may_expect(self, policy: Policy) -> bool:
+        return self._enabled and not policy.quiet.silent and self._waiting is None
+
+    def _expect(self, question: Question) -> None:
+        self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
 
     def _must_rest(self, question: Question, waited_ms: float) -> bool:
         """Whether the user has to rest first; not where another request waits at this very place already."""
@@ -292,7 +317,7 @@ class CompletionService:
         self._supersede_all()
         self._waiting, question = waiting, waiting.question
         if question.policy.ahead:
-            self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
+            self._expect(question)
         else:
             self.host.send(protocol.Noticed(question.asked_ms, answered=True))
         rest_ms = question.policy.quiet.delay_ms - waited_ms

@@ -204,8 +204,8 @@ class Settings:
     power: str = _row(
         "normal",
         Scope.WORKSPACE,
-        "`saver` prepares nothing in pauses or after an accepted suggestion, and suggests edits only by key. `auto`: "
-        "`saver` on battery, else `normal`.",
+        "`saver` prepares nothing in pauses, at a resting cursor or after an accepted suggestion, and suggests edits "
+        "only by key. `auto`: `saver` on battery, else `normal`.",
         choices=("normal", "saver", "auto"),
     )
     quiet_mode: str = _row(

@@ -32,8 +32,8 @@ _UNTYPED: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN
 
 OWN_NOTIFICATIONS: Final = frozenset(
     (
-        *("fastcoder/definitions", "fastcoder/diagnostics", "fastcoder/yanked", "fastcoder/editRejected"),
-        *("textDocument/didShowInlineEdit", "textDocument/didFocus"),
+        *("fastcoder/cursor", "fastcoder/definitions", "fastcoder/diagnostics", "fastcoder/yanked"),
+        *("fastcoder/editRejected", "textDocument/didShowInlineEdit", "textDocument/didFocus"),
     )
 )
 """Notifications that the protocol does not have; all our other methods are requests."""

@@ -23,6 +23,7 @@ METHODS: Final[tuple[Method, ...]] = (
     ("fastcoder/stats", reports.statistics),
     ("fastcoder/trace", reports.trace),
     ("fastcoder/why", reports.why),
+    ("fastcoder/cursor", context.cursor),
     ("fastcoder/definitions", context.definitions),
     ("fastcoder/diagnostics", context.diagnostics),
     ("fastcoder/yanked", context.yanked),

@@ -5,6 +5,7 @@ It lives on the event loop's thread; the host's threads change it only through `
 
 import asyncio
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -112,6 +113,7 @@ class ClosedDocuments:
 
 
 _TRACED_DOCUMENTS = 8
+_EDITING_S = 300.0  # after the last change the user only reads
 
 
 class Traces(LatestDocuments[Completion]):
@@ -155,6 +157,7 @@ class Session:
         self._power = PowerSource(asyncio.get_running_loop(), self.reporter.tell)
         self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
+        self._edited_s = -math.inf
         self._rules: dict[str | None, ReadingRules] = {}
         self.edits = NextEdits(
             self._may_remember, self._judge_unfinished, key_above, (self._secret_lines, secret_values), self.usage
@@ -190,6 +193,11 @@ class Session:
         settings = self.settings(self.folder_of(uri), language)
         on_battery = settings.power == "auto" and self._power.on_battery()
         return policy_of(settings, on_battery=on_battery, snoozed=self.snooze.minutes > 0)
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether the user has changed a document lately, and does not only read."""
+        return self._loop.time() - self._edited_s < _EDITING_S
 
     def saves(self) -> bool:
         """Whether less is prepared, because the machine runs on its battery, in any folder."""
@@ -313,6 +321,7 @@ class Session:
 
     def remember_change(self, uri: str, before: str, after: str, *, accepted: bool) -> None:
         """Remember a change of a document, if edits or prompts want it; a notebook's cells are not files."""
+        self._edited_s = self._loop.time()
         document = self.documents.get(uri)
         settings = self.settings(self.folder_of(uri), "" if document is None else document.language)
         for_prompts = _wants_changes(settings)

@@ -2,14 +2,17 @@
 
 import math
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.protocol import HostFacts
+from fastcoder_lsp.completion.question import Policy, Quiet
 from fastcoder_lsp.core import Completion, StepCosts
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, Budgets, LatencyEstimator
 from tests.completion.simulated import COSTS, URI, Simulation, script
 
@@ -217,6 +220,59 @@ def test_work_ahead_gives_way_and_is_adopted() -> None:
     assert answer.text
     simulation.work()
     assert 0 < done < simulation.engine.steps == len("two()\n    three()\nrest(")
+
+
+def test_where_the_cursor_rests_a_suggestion_is_ready_before_the_first_key() -> None:
+    simulation = Simulation(MODEL, HURRIED)
+    place = simulation.request(f"{START}one()\n    ")
+    simulation.service.cursor_rests(place, HURRIED)
+    simulation.rest(2000)
+    assert simulation.engine.pieces == [], "the cursor loads no model"
+    simulation.service.preload()
+    simulation.work()
+    simulation.service.cursor_rests(place, HURRIED)
+    simulation.rest(20_000)
+    assert not simulation.late, "nothing is shown before a request"
+    steps = simulation.engine.steps
+    assert simulation.answer(f"{START}one()\n    t").text == "wo()\n    three()"
+    assert simulation.engine.steps == steps > 0
+
+
+@pytest.mark.parametrize("why", ["asked there", "waiting", "off", "saver", "snoozed", "remote", "edit"])
+def test_a_resting_cursor_costs_nothing_where(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = HURRIED
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.service.preload()
+    simulation.answer(START)
+    place = simulation.request(START if why == "asked there" else f"{START}one()\n    ")
+    match why:
+        case "asked there":
+            place = replace(place, snapshot=replace(place.snapshot, version=place.snapshot.version - 1))
+        case "waiting":
+            simulation.ask("other")
+        case "off":
+            simulation.service.set_enabled(False)
+        case "saver":
+            policy = replace(policy, ahead=False)
+        case "snoozed":
+            policy = replace(policy, quiet=Quiet(snoozed=True))
+        case "edit":
+            simulation.service.edits.submit(EditQuestion(0, URI, "a.py", "python", 1, "x", 0, (), 0.0))
+        case "remote":
+            monkeypatch.setattr(simulation.host, "facts", lambda: HostFacts(asks="a server"))
+    sent = list[object]()
+    monkeypatch.setattr(simulation.host, "send", sent.append)
+    simulation.service.cursor_rests(place, policy)
+    assert not sent
+
+
+def test_a_late_text_gives_way_to_the_place_where_the_cursor_rests() -> None:
+    simulation = Simulation(MODEL, Policy(100, 100, 4000))
+    assert simulation.answer(START).text == ""
+    simulation.service.cursor_rests(simulation.request(f"{START}one()\n    ", uri="file:///b.py"), simulation.policy)
+    simulation.rest(10_000)
+    assert not simulation.late
+    assert simulation.answer(f"{START}one()\n    t", uri="file:///b.py").text == "wo()\n    three()"
 
 
 def test_a_closed_document_ends_its_work() -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from lsprotocol import types
 
+from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Definition, Diagnostic, Snapshot, Yank
 from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
@@ -23,6 +24,7 @@ from fastcoder_lsp.lsp.requests.context import (
     MAX_DEFINITIONS,
     MAX_ENTRIES,
     MAX_MESSAGE,
+    cursor,
     definitions,
     diagnostics,
     yanked,
@@ -495,3 +497,47 @@ async def test_a_client_is_told_when_that_changes() -> None:
         client.notify("workspace/didChangeConfiguration", {"settings": settings})
         assert await client.inline(URI, 0, 4)
         await client.until(lambda: client.statuses()[-1] == "ready" and contexts(client)[-1])
+
+
+def rested(editor: Editor) -> list[str]:
+    """The text before each place that was prepared."""
+    host = editor.session.service.host
+    assert isinstance(host, ScriptedHost)
+    return [cast("Question", call[1]).place.before for call in host.calls if call[0] == "expect"]
+
+
+async def test_the_cursor_is_followed_while_the_user_edits(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    place: Json = {"textDocument": {"uri": editor.uri, "version": 1}, "position": {"line": 2, "character": 17}}
+    cursor(editor.session, place)
+    assert rested(editor) == [], "who only reads needs nothing"
+    editor.types("import re\n")
+    cursor(editor.session, place)
+    cursor(editor.session, place | {"textDocument": {"uri": "file:///closed.py"}})
+    assert rested(editor) == [], "of another version, or not open"
+    place["textDocument"]["version"] = 2
+    cursor(editor.session, place | {"position": {"line": 3, "character": 17}})
+    assert rested(editor) == ["import re\nimport json\n\nx = '🦀'; return "]
+    cursor(editor.session, place | {"position": {"line": -1, "character": 10**30}})
+    assert rested(editor)[1:] == [""]
+
+
+@pytest.mark.parametrize("params", [None, {}, {"textDocument": {"uri": 3}}, {"position": {"line": 1}}])
+async def test_a_malformed_cursor_changes_nothing(
+    tmp_path: Path, params: Json | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    editor = Editor(tmp_path)
+    editor.types("x")
+    with caplog.at_level(logging.WARNING):
+        cursor(editor.session, params and {"textDocument": {"uri": editor.uri}} | params)
+    assert rested(editor) == []
+    assert "ignored fastcoder/cursor" in caplog.text
+
+
+async def test_a_cursor_in_a_document_that_is_not_completed_is_not_followed(tmp_path: Path) -> None:
+    editor = Editor(tmp_path)
+    editor.types("x")
+    uri = (tmp_path / ".env").as_uri()
+    did_open(editor.session, types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "sh", 1, "KEY=")))
+    cursor(editor.session, {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 4}})
+    assert rested(editor) == []

@@ -5,6 +5,7 @@ import * as os from 'node:os'
 import * as vscode from 'vscode'
 
 import { registerCommands } from './commands.ts'
+import { Cursor } from './cursor.ts'
 import { Definitions } from './definitions.ts'
 import { Diagnostics } from './diagnostics.ts'
 import { NextEdits } from './edits.ts'
@@ -63,6 +64,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             return server.notify('fastcoder/diagnostics', { textDocument, diagnostics: found })
         },
     )
+    const cursor = new Cursor((document, { line, character }) => {
+        const textDocument = { uri: server.uriOf(document), version: document.version }
+        return server.notify('fastcoder/cursor', { textDocument, position: { line, character } })
+    })
     const edits = new NextEdits(server)
     const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
     const show = (): void => {
@@ -73,6 +78,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         server,
         late,
         edits,
+        cursor,
         definitions,
         diagnostics,
         statusBar,

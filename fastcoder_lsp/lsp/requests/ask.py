@@ -86,6 +86,14 @@ def prefetch(session: Session, uri: str, offset: int) -> None:
         session.service.accepted(request, policy(session, request))
 
 
+def prepare(session: Session, uri: str, offset: int) -> None:
+    """Prepare a suggestion at a place where the cursor rests."""
+    request = request_at_start(session, uri)
+    if not isinstance(request, Reason):
+        request = replace(request, offset=offset)
+        session.service.cursor_rests(request, policy(session, request))
+
+
 def policy(session: Session, request: CompletionRequest) -> Policy:
     """The request's policy."""
     return session.policy(request.snapshot.uri, request.snapshot.language)

@@ -1,4 +1,4 @@
-"""The editor's knowledge beyond texts: `fastcoder/definitions`, `fastcoder/diagnostics` and `fastcoder/yanked`.
+"""The editor's knowledge beyond texts: `fastcoder/cursor`, `…/definitions`, `…/diagnostics` and `…/yanked`.
 
 They carry places, and text only in a diagnostic's message: `runtime/context` checks the reading rules when it reads a
 definition's file, and copied lines are cut from the server's own document.
@@ -10,8 +10,9 @@ from typing import Final, TypeGuard
 from fastcoder_lsp.core import Definition, Diagnostic
 from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
 from fastcoder_lsp.lsp.capabilities import at
+from fastcoder_lsp.lsp.requests.ask import prepare
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.document import Document
+from fastcoder_lsp.workspace.document import Document, Position
 from fastcoder_lsp.workspace.documents import yank_of
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret
@@ -27,6 +28,25 @@ MAX_MESSAGE: Final = 300  # characters of a diagnostic's message that are kept
 MAX_SOURCE: Final = 200  # longest line, in characters, whose diagnostics are kept
 _WARNING, _HINT = 2, 4
 _UNNECESSARY: Final = 1  # the protocol's severities and its tag of unused code
+
+
+def cursor(session: Session, params: object) -> None:
+    """`fastcoder/cursor` {textDocument: {uri, version}, position}: the cursor rests there, and nothing is selected.
+
+    A suggestion is prepared for that place while the user edits: within some minutes after a change of any document. A
+    malformed message, or one of another version (null: any), changes nothing.
+    """
+    uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
+    line, character = at(params, "position", "line"), at(params, "position", "character")
+    if not (isinstance(uri, str) and _is_int(line) and _is_int(character) and (version is None or _is_int(version))):
+        logger.warning("ignored fastcoder/cursor: it needs textDocument.uri, its version, and a position")
+        return
+    document = session.documents.get(uri)
+    if document is None or version not in (None, document.version):
+        logger.debug("a cursor in a document that is not open, or of another version: %s", uri)
+        return
+    if session.is_editing:
+        prepare(session, uri, document.offset_at(Position(line, character), session.client.encoding))
 
 
 def definitions(session: Session, params: object) -> None:

@@ -35,15 +35,20 @@ function propose(...edits: (readonly [number, number, number, number, string])[]
     fs.writeFileSync(proposals, JSON.stringify(edits))
 }
 
+/** What the server was told by a method. */
+function heard(method: string): Message[] {
+    const all = editor.server.logText().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Message)
+    return all.filter((message) => message.method === method)
+}
+
 /** The ids of what the server was told by a method. */
 function told(method: string): unknown[] {
-    const heard = editor.server.logText().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Message)
-    return heard.filter((message) => message.method === method).flatMap(({ params }) => params.item?.command.arguments ?? params.arguments ?? [])
+    return heard(method).flatMap(({ params }) => params.item?.command.arguments ?? params.arguments ?? [])
 }
 
 interface Message {
     readonly method?: string
-    readonly params: { readonly arguments?: unknown[]; readonly item?: { readonly command: { readonly arguments: unknown[] } } }
+    readonly params: { readonly arguments?: unknown[]; readonly item?: { readonly command: { readonly arguments: unknown[] } }; readonly position?: object }
 }
 
 /** What decorations add to the lines, in their order: the editor has them as content before and behind elements. */
@@ -132,4 +137,15 @@ void test('a snooze takes it away', async () => {
     await editor.command('fastcoder: Snooze Suggestions')
     await editor.page.locator('.quick-input-list .monaco-list-row', { hasText: '30 minutes' }).click()
     await shows([])
+})
+
+void test('the server is told where the cursor rests, and not of a selection', async () => {
+    await editor.page.keyboard.press('Control+Home')
+    await editor.page.keyboard.press('Shift+ArrowRight')
+    await editor.page.waitForTimeout(1_000)
+    await editor.page.keyboard.press('Control+Home')
+    await editor.page.keyboard.press('ArrowDown')
+    const places = (): string => JSON.stringify(heard('fastcoder/cursor').map(({ params }) => params.position))
+    await until(() => places().includes('{"line":1,"character":0}'), places)
+    assert.ok(!places().includes('{"line":0,"character":1}'), places())
 })
