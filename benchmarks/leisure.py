@@ -51,6 +51,11 @@ class Options(ServerOptions):
     )
     places: int = option("how many places", 40, metavar="N")
     rest: float = option("seconds before the second ask", 2.0, metavar="SECONDS")
+    cursor: float = option(
+        "seconds that the cursor rests at a place before the key, after a letter was typed",
+        0.0,
+        metavar="SECONDS",
+    )
     seed: int = option("seed of the choice of places", 5, metavar="N")
 
 
@@ -87,7 +92,7 @@ def run(options: Options) -> int:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8", newline="")
         with shown("the server", len(places)) as on_place:
-            serving = _served(command, root, settings, environment, places, options.rest, on_place)
+            serving = _served(command, root, settings, environment, places, (options.rest, options.cursor), on_place)
             answers = asyncio.run(serving)
         with shown("complete", len(places)) as on_place:
             said = complete(settings, root, places, on_place)
@@ -111,7 +116,7 @@ async def _served(
     settings: Mapping[str, Any],
     environment: Mapping[str, str],
     places: Sequence[CutLine],
-    rest_s: float,
+    rests_s: tuple[float, float],
     on_place: Callable[[int], None],
 ) -> list[ShownTexts]:
     server = BenchmarkServer("leisure")
@@ -120,7 +125,7 @@ async def _served(
         await server.ready()
         answers = []
         for count, place in enumerate(places, 1):
-            answers.append(await ask(server.client, (root / place.path).as_uri(), place, count, rest_s))
+            answers.append(await ask(server.client, (root / place.path).as_uri(), place, count, *rests_s))
             server.check()
             on_place(count)
         return answers
@@ -128,15 +133,22 @@ async def _served(
         await server.client.stop()
 
 
-async def ask(client: LanguageClient, uri: str, place: CutLine, version: int, rest_s: float) -> ShownTexts:
-    """Open the file, ask by key until a text is there, rest, ask again, close."""
+async def ask(
+    client: LanguageClient, uri: str, place: CutLine, version: int, rest_s: float, cursor_s: float = 0.0
+) -> ShownTexts:
+    """Open the file, ask by key until a text is there, rest, ask again, close. `cursor_s`: see `Options.cursor`."""
     now = asyncio.get_running_loop().time
 
     async def text() -> str:
         ghost = ghost_of(await client.suggest(uri, place.text, place.offset, invoked=True), place.text, place.offset)
         return ghost.text if ghost is not None else ""
 
-    client.open(uri, place.language, version, place.text)
+    opened = place.text[: place.offset - 1] + place.text[place.offset :] if cursor_s else place.text
+    client.open(uri, place.language, version, opened)
+    if cursor_s:
+        client.change(uri, version + 1, opened, place.text)
+        client.cursor(uri, version + 1, place.text, place.offset)
+        await asyncio.sleep(cursor_s)
     begun = now()
     while not (first := await text()) and now() - begun + AGAIN_S <= GIVEN_UP_S:  # noqa: ASYNC110 no event to wait for
         await asyncio.sleep(AGAIN_S)

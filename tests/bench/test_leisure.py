@@ -59,13 +59,25 @@ def test_the_figures_of_some_places() -> None:
         ([""] * 8, ShownTexts("", 6.0, "")),
     ],
 )
-def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str], found: ShownTexts) -> None:
+@pytest.mark.parametrize("cursor_s", [0.0, 1.5])
+def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(
+    texts: list[str], found: ShownTexts, cursor_s: float
+) -> None:
     said = iter(texts)
     told: list[str] = []
+    place = choose(TREE, 1, 5)[0]
 
     class Server(LanguageClient):
         def open(self, uri: str, language: str, version: int, text: str) -> None:
             told.append("open")
+
+        def change(self, uri: str, version: int, before: str, after: str) -> None:
+            told.append("change")
+            assert (version, len(before), after) == (2, len(place.text) - 1, place.text)
+
+        def cursor(self, uri: str, version: int, text: str, offset: int) -> None:
+            told.append("cursor")
+            assert (version, text, offset) == (2, place.text, place.offset)
 
         def close(self, uri: str) -> None:
             told.append("close")
@@ -77,9 +89,9 @@ def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str
 
     client = Server(lambda _: None, lambda _: None, lambda _: None)
     with contextlib.closing(MadeUpTime()) as loop:
-        assert loop.run_until_complete(ask(client, "file:///a.py", choose(TREE, 1, 5)[0], 1, 2.0)) == found
+        assert loop.run_until_complete(ask(client, "file:///a.py", place, 1, 2.0, cursor_s)) == found
     assert next(said, None) is None
-    assert told == ["open", "close"]
+    assert told == ["open", *(("change", "cursor") if cursor_s else ()), "close"]
 
 
 def test_another_server_and_an_archive_are_named() -> None:
