@@ -52,8 +52,10 @@ def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
     if around.language not in KNOWN or head.comment or after.quote not in ("", closers[0]):
         return _on_the_line(text, around, closers)
     before_open, after_open = (wanted(lexed.stack, _quote(lexed)) for lexed in (head, after))
-    count = _fitting(after_open, closers, around)
-    return _left_over(len(before_open) - len(closers), after_open, closers) if count is None else count
+    if (count := _fitting(after_open, closers, around)) is not None:
+        return count
+    count = _left_over(len(before_open) - len(closers), after_open, closers)
+    return count if count <= _closed(before_open, after_open) else 0
 
 
 def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> int | None:
