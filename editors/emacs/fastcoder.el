@@ -401,7 +401,7 @@ Only where it says that other files' code goes along."
 
 (defun fastcoder--tell-cursor ()
   "Tell the server where point rests, for a suggestion there."
-  (when (and fastcoder-mode (eq (current-buffer) (window-buffer)) (not (fastcoder--busy-p)))
+  (when (and fastcoder-mode fastcoder-auto (eq (current-buffer) (window-buffer)) (not (fastcoder--busy-p)))
     (let ((server (fastcoder--server)) (place (cons (point) (buffer-chars-modified-tick))))
       (unless (or (not server) (equal place (fastcoder--completor-rested (fastcoder--completor))))
         (setf (fastcoder--completor-rested (fastcoder--completor)) place)

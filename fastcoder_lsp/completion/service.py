@@ -72,7 +72,7 @@ class CompletionService:
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
         self._waiting: Waiting | None = None
-        self._asked: CompletionRequest | None = None  # of the last question
+        self._asked: tuple[str, int, int] | None = None  # the place of the last question
         self._loads: dict[int, Future[bool]] = {}
         self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
@@ -140,22 +140,18 @@ class CompletionService:
                 self.host.send(protocol.Noticed(self._clock(), answered=False))
 
     def cursor_rests(self, request: CompletionRequest, policy: Policy) -> None:
-        """The cursor rests at the place of `request`: generate a suggestion there, with a loaded model.
+        """The cursor rests at the place of `request`: generate a suggestion there, if the model is loaded.
 
-        It is shown once a request asks for it. Code of other files is prepared after that, as is all else in a pause.
+        A later request shows it. Not where a question was asked already, an edit is due, or a rule forbids suggestions.
         """
         with self.lock:
-            asked, snapshot = self._asked, request.snapshot
-            asked_there = asked is not None and (asked.snapshot.uri, asked.snapshot.version, asked.offset) == (
-                *(snapshot.uri, snapshot.version),
-                request.offset,
-            )
-            if asked_there or self.edits.is_open or not policy.ahead or not self._may_expect(policy):
+            asked_there = self._asked == _place_in(request)
+            if asked_there or self.edits.is_open or self._loading() or not (policy.ahead and self._may_expect(policy)):
                 return
-            if self._loading() or self.host.facts().asks:
-                return
-            self.host.send(protocol.Noticed(self._clock(), answered=True))  # a late text has no place any more
-            self._expect(self._question(request, replace(policy, ahead=False)))
+            question = self._question(request, policy)
+            if self._known.rule_at(question) is None:
+                self.host.send(protocol.Noticed(self._clock(), answered=True))  # a late text has no place any more
+                self._expect(question)
 
     def preload(self) -> "Future[bool]":
         """Load the model now, before the first request; the future's result is whether that succeeded."""
@@ -177,6 +173,7 @@ class CompletionService:
                 self._supersede(reasons.changed())
             self._known.shows_nothing(uri)
             self.edits.forget(uri)
+            self._asked = None  # the document may come back with the same version
             self.host.send(protocol.Forget(uri))
 
     def document_renamed(self, old: str, new: str) -> None:
@@ -190,7 +187,7 @@ class CompletionService:
     def set_enabled(self, enabled: bool) -> None:
         """Off unloads the model and answers everything empty; on loads it at the next request."""
         with self.lock:
-            self._enabled = enabled
+            self._enabled, self._asked = enabled, None
             if not enabled:
                 self._supersede(reasons.off())
                 self.edits.supersede(reasons.off())
@@ -202,6 +199,7 @@ class CompletionService:
             self._known.forget(None)
             self._supersede()
             self.edits.forget()
+            self._asked = None
             self.host.send(protocol.Use(settings, folders))
 
     def reload(self) -> None:
@@ -210,6 +208,7 @@ class CompletionService:
             self._known.forget(None)
             self._supersede()
             self.edits.forget()
+            self._asked = None
             self.host.send(protocol.Reload())
 
     def statistics(self) -> Statistics:
@@ -296,7 +295,7 @@ class CompletionService:
 
     def _question(self, request: CompletionRequest, policy: Policy, waited_ms: float = 0.0) -> Question:
         self._number += 1
-        self._asked = request
+        self._asked = _place_in(request)
         asked_ms, opened_s = self._clock() - waited_ms, time.perf_counter() - waited_ms / 1e3
         return Question(self._number, request, place_of(request), policy, asked_ms, opened_s)
 
@@ -369,6 +368,10 @@ class CompletionService:
                     protocol.Expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
                 )
                 self._known.awaited(waiting.question)
+
+
+def _place_in(request: CompletionRequest) -> tuple[str, int, int]:
+    return request.snapshot.uri, request.snapshot.version, request.offset
 
 
 def _tell(listener: Callable[[Value], object], value: Value) -> None:

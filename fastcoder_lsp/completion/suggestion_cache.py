@@ -73,18 +73,25 @@ class SuggestionCache:
 
     def in_the_way(self, question: Question) -> Rule | None:
         """The rule that suppresses suggestions at the place of an eased question."""
+        by_key = self._is_by_key(question)
+        rule = self.rule_at(question, by_key=by_key)
+        if rule == "secret":
+            return rule
+        if by_key:
+            self._rejections.taken()
+            return rule
+        self._rejections.asked(question.uri, question.place, question.asked_ms)
+        many = self._rejections.too_many(question.uri, question.place, question.policy.rejections)
+        return rule or ("rejections" if many else None)
+
+    def rule_at(self, question: Question, *, by_key: bool = False) -> Rule | None:
+        """The rule about the place alone, whatever was shown or rejected there."""
         request, place, policy = question.request, question.place, question.policy
         if not policy.in_secrets and in_secret(place.before, request.snapshot.language):
             return "secret"
-        if self._is_by_key(question):
-            self._rejections.taken()
-            return self._quiet_rule(question)
-        self._rejections.asked(question.uri, place, question.asked_ms)
-        if (rule := self._quiet_rule(question)) is not None:
+        if (rule := self._quiet_rule(question)) is not None or by_key:
             return rule
-        if not policy.in_words and request.selected is None and in_word(place):
-            return "middle_of_word"
-        return "rejections" if self._rejections.too_many(question.uri, place, policy.rejections) else None
+        return "middle_of_word" if not policy.in_words and request.selected is None and in_word(place) else None
 
     def _quiet_rule(self, question: Question) -> Rule | None:
         quiet, snapshot = question.policy.quiet, question.request.snapshot

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.protocol import HostFacts
 from fastcoder_lsp.completion.question import Policy, Quiet
 from fastcoder_lsp.core import Completion, StepCosts
 from fastcoder_lsp.edits.values import EditQuestion
@@ -238,7 +237,9 @@ def test_where_the_cursor_rests_a_suggestion_is_ready_before_the_first_key() -> 
     assert simulation.engine.steps == steps > 0
 
 
-@pytest.mark.parametrize("why", ["asked there", "waiting", "off", "saver", "snoozed", "remote", "edit"])
+@pytest.mark.parametrize(
+    "why", ["", "asked there", "waiting", "off", "saver", "snoozed", "edit", "in a word", "secret"]
+)
 def test_a_resting_cursor_costs_nothing_where(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = HURRIED
     simulation = Simulation(MODEL, HURRIED)
@@ -258,12 +259,27 @@ def test_a_resting_cursor_costs_nothing_where(why: str, monkeypatch: pytest.Monk
             policy = replace(policy, quiet=Quiet(snoozed=True))
         case "edit":
             simulation.service.edits.submit(EditQuestion(0, URI, "a.py", "python", 1, "x", 0, (), 0.0))
-        case "remote":
-            monkeypatch.setattr(simulation.host, "facts", lambda: HostFacts(asks="a server"))
+        case "in a word":
+            policy, place = replace(policy, in_words=False), replace(place, offset=place.offset - len("e()\n    "))
+        case "secret":
+            policy, place = replace(policy, in_secrets=False), simulation.request("password = 'hunter2")
     sent = list[object]()
     monkeypatch.setattr(simulation.host, "send", sent.append)
     simulation.service.cursor_rests(place, policy)
-    assert not sent
+    assert bool(sent) == (not why)
+
+
+def test_a_place_is_prepared_anew_after_its_document_was_closed() -> None:
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.service.preload()
+    simulation.work()
+    place = simulation.request(f"{START}one()\n    ")
+    for _ in range(2):
+        simulation.service.cursor_rests(place, HURRIED)
+        simulation.rest(20_000)
+        steps = simulation.engine.steps
+        simulation.service.document_closed(URI)
+    assert steps == 2 * len("two()\n    three()\nrest(")
 
 
 def test_a_late_text_gives_way_to_the_place_where_the_cursor_rests() -> None:

@@ -534,6 +534,16 @@ async def test_a_malformed_cursor_changes_nothing(
     assert "ignored fastcoder/cursor" in caplog.text
 
 
+@pytest.mark.parametrize("fallback", [True, False])
+async def test_a_remote_server_gets_no_text_because_a_cursor_rests(tmp_path: Path, fallback: bool) -> None:
+    """Whether the server answers now, or the local model in its place."""
+    remote = {"url": "http://127.0.0.1:9/v1", "allow": ["127.0.0.1"], "fallback": fallback}
+    editor = Editor(tmp_path, {"remote": remote})
+    editor.types("x")
+    cursor(editor.session, {"textDocument": {"uri": editor.uri}, "position": {"line": 0, "character": 1}})
+    assert rested(editor) == []
+
+
 async def test_a_cursor_in_a_document_that_is_not_completed_is_not_followed(tmp_path: Path) -> None:
     editor = Editor(tmp_path)
     editor.types("x")

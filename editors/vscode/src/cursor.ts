@@ -27,7 +27,7 @@ export class Cursor implements vscode.Disposable {
         this.subscription.dispose()
     }
 
-    /** Where the text changed after the move, the server is asked for a suggestion, or another move follows. */
+    /** Nothing after a change of the text: it brings a request for a suggestion, or another move. */
     private tellOf(editor: vscode.TextEditor, version: number): void {
         const { document, selections } = editor
         if (editor !== vscode.window.activeTextEditor || document.version !== version || selections.length !== 1 || !editor.selection.isEmpty) {

@@ -87,9 +87,9 @@ def prefetch(session: Session, uri: str, offset: int) -> None:
 
 
 def prepare(session: Session, uri: str, offset: int) -> None:
-    """Prepare a suggestion at a place where the cursor rests."""
+    """Prepare a suggestion at a place where the cursor rests; a remote server gets no text for it."""
     request = request_at_start(session, uri)
-    if not isinstance(request, Reason):
+    if not isinstance(request, Reason) and not session.settings().remote_url:
         request = replace(request, offset=offset)
         session.service.cursor_rests(request, policy(session, request))
 

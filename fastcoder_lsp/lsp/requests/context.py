@@ -33,8 +33,8 @@ _UNNECESSARY: Final = 1  # the protocol's severities and its tag of unused code
 def cursor(session: Session, params: object) -> None:
     """`fastcoder/cursor` {textDocument: {uri, version}, position}: the cursor rests there, and nothing is selected.
 
-    A suggestion is prepared for that place while the user edits: within some minutes after a change of any document. A
-    malformed message, or one of another version (null: any), changes nothing.
+    A suggestion is prepared there if the user has changed a document in the last minutes. A malformed message, or one
+    of another version (null: any), changes nothing.
     """
     uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
     line, character = at(params, "position", "line"), at(params, "position", "character")

@@ -43,3 +43,7 @@ def test_no_place_is_sent_with_a_selection_or_where_the_client_is_off(neovim: Sc
     editor.type("3j")
     settle(editor)
     assert (3, 0) not in told(editor)
+    editor.lua("vim.b.fastcoder = nil; require('fastcoder.config').options.auto = false")
+    editor.type("gg")
+    settle(editor)
+    assert (0, 0) not in told(editor)[1:]

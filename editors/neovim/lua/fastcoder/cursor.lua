@@ -1,4 +1,5 @@
 -- Tells our server where the cursor rests, so that it prepares a suggestion for that place.
+local config = require('fastcoder.config')
 local status = require('fastcoder.status')
 
 local TELL = 'fastcoder/cursor'
@@ -10,7 +11,7 @@ Cursor.REST_MS = 400 -- without a move
 
 function Cursor:tell()
   local buffer, mode = self.buffer, vim.api.nvim_get_mode().mode
-  if self.client:is_stopped() or vim.api.nvim_get_current_buf() ~= buffer or not mode:match('^[ni]') then
+  if not config.options.auto or self.client:is_stopped() or vim.api.nvim_get_current_buf() ~= buffer or not mode:match('^[ni]') then
     return
   end
   if vim.b[buffer].fastcoder == false or status.of(buffer).state == 'off' or not vim.bo[buffer].modifiable then
