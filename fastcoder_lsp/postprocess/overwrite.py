@@ -52,26 +52,16 @@ def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
     if around.language not in KNOWN or head.comment or after.quote not in ("", closers[0]):
         return _on_the_line(text, around, closers)
     before_open, after_open = (wanted(lexed.stack, _quote(lexed)) for lexed in (head, after))
-    if (count := _fitting(after_open, closers, around)) is not None:
-        return count
-    count = _left_over(len(before_open) - len(closers), after_open, closers)
-    return count if count <= _closed(before_open, after_open) else 0
-
-
-def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> int | None:
-    """The number of `closers` to drop so that the rest and those below close the brackets open after the text.
-
-    None: unclear. If a part of the document is not read, brackets far above or below are unknown, and the nearest ones
-    decide.
-    """
     below = [closer.sign for closer in around.closers_below]
     count = len(closers) + len(below) - len(after_open)
     if after_open == closers[count:] + below:
-        return count
-    if around.whole_after:
-        return None
-    fits = [count for count in range(len(closers) + 1) if all(map(str.__eq__, after_open, closers[count:] + below))]
-    return fits[0] if len(fits) == 1 else None
+        return count  # the rest and those below close what is open after the text
+    fits = list[int]()
+    if not around.whole_after:  # brackets far below are unknown, and the nearest ones decide
+        counts = range(len(closers) + 1)
+        fits = [count for count in counts if all(map(str.__eq__, after_open, closers[count:] + below))]
+    count = fits[0] if len(fits) == 1 else _left_over(len(before_open) - len(closers), after_open, closers)
+    return count if count <= _closed(before_open, after_open) else 0
 
 
 def _quote(lexed: Lexed) -> str:
