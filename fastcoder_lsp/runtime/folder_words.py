@@ -148,7 +148,11 @@ class FolderWords:
     def _start(self) -> None:
         if self._thread is None and self._pending():
             self._thread = threading.Thread(target=self._look, name="words", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError as error:  # too many threads; the next change or query tries again
+                self._thread = None
+                log.warning("cannot follow the words of %s now: %s", self.root, error)
 
     def _look(self) -> None:
         if not self._urgent:
@@ -158,7 +162,7 @@ class FolderWords:
             if not self._begun:
                 self._take_up()
             while self._has_work():
-                if not self._everything:
+                if not self._everything or self._looked_by is self.rules:
                     self._stopping.wait(max(GATHERED_S, self._rested_s - time.monotonic()))
                 with self._lock:
                     rules, everything, self._everything = self.rules, self._everything, False
@@ -201,10 +205,14 @@ class FolderWords:
             if self._stopping.is_set():
                 return
         self.index.settle(FEW)
-        self._rested_s = time.monotonic() + min(REST * (time.thread_time() - began_s), MAX_REST_S)
+        self._rest(time.thread_time() - began_s)
+
+    def _rest(self, spent_s: float) -> None:
+        self._rested_s = time.monotonic() + min(REST * spent_s, MAX_REST_S)
 
     def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
         began_s = time.thread_time()
+        self._real = resolved(self.root)  # the link may point elsewhere now
         seen = set()
         for path in rules.files():
             if self._stopping.is_set():
@@ -219,6 +227,7 @@ class FolderWords:
         self._keep()
         with self._lock:
             self._looked_s, self._spent_s = self._clock_s(), time.thread_time() - began_s
+        self._rest(self._spent_s)
 
     def _take(self, key: str, rules: ReadingRules, terms: Terms, *, listed: bool = True) -> None:
         """Read a file if it has changed; `listed`: by a scan, so the rules allow it."""
