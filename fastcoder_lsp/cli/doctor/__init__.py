@@ -183,8 +183,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "doctor",
         help="check the installation, and say how to fix what fails",
         description="Check Python, its packages, the device, memory, the cache folder and what is in it, the last "
-        "start, the model and its prompt template; time one completion. It downloads nothing, and changes only the "
-        "cache folder. Exit code 0 if all checks pass, 1 otherwise.",
+        "start, the model and its prompt template; time one completion. It downloads nothing, and writes only to the "
+        "cache folder, and to the file of --report. Exit code 0 if all checks pass, 1 otherwise.",
         epilog="Example: fastcoder-lsp doctor --json",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
