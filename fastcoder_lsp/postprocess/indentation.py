@@ -56,13 +56,16 @@ def _begins_statement(first: str) -> bool:
 def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
     """For a cursor where a Python statement begins, perhaps in the middle of its indentation.
 
-    The line `first` moves to an open block that all the rest fits; "" if no block or several ones fit.
+    The line `first` moves to an open block that all the rest fits; the rest ends before a line that fits no block. ""
+    if several blocks fit.
     """
     here, column = width(around.left), width(around.left + indent(first))
     columns = _columns_in(blocks, column, here, around)
     if column in columns:
         return first + _in_style_below(rest, around)
     found = [text for target in columns if (text := _moved_to(target, column, first, rest, blocks, around))]
+    if not found and rest:
+        return _in_block(first, rest.rpartition("\n")[0], blocks, around)
     return found[0] if len(found) == 1 else ""
 
 

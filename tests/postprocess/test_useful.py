@@ -35,6 +35,7 @@ def code(lines: int) -> st.SearchStrategy[str]:
 
 
 @example(")\n# c\nx = 1\nx = 1", "bar(a, [1,", ")", "", "python")
+@example('    """doc\n"""\n        x = 1\nx = 1', "", "", "", "python")
 @example("} else {\n}\nx = 1", "if (a) {\nx = 1", "", "}", "typescript")
 @given(code(14), code(6), st.sampled_from(["", "", ")", "]", "}"]), code(6), LANGUAGE)
 @settings(max_examples=examples(120))
