@@ -155,7 +155,7 @@ def load_repositories(folder: Path, split: str) -> Iterator[Repository]:
     if not found:
         raise UsageError(
             f"there are no {split} repositories in {folder}",
-            "Run scripts/fetch_repositories.py, or name the folder that holds them: FASTCODER_DATA=FOLDER",
+            "Run scripts/fetch_data.py --repositories FOLDER, then name that folder: FASTCODER_DATA=FOLDER",
         )
 
 
