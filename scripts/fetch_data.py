@@ -9,8 +9,8 @@ code for the long test of post-processing. With --repositories also those of `WH
 repositories/NAME-VERSION for `bench quality --suites api,lines`; nothing of theirs is run. Each package has its own
 licence inside. With --published also what published figures were made with: HumanEval-FIM (bigcode/santacoder-fim-task,
 OpenRAIL) and RepoEval's lines with retrieved code (no licence named) from QwenLM/Qwen2.5-Coder, RepoEval's own lines
-from microsoft/CodeT (MIT), CrossCodeEval from amazon-science/cceval (Apache-2.0). Nothing else is contacted. What is
-there already is not fetched again.
+from microsoft/CodeT (MIT), CrossCodeEval from amazon-science/cceval (Apache-2.0). It contacts no other host, and
+fetches no file again that is there.
 """
 
 import argparse

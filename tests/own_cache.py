@@ -13,7 +13,7 @@ _SHARED = ("models", "int8", "int4", "tokenizers", "costs", "tables")
 def own_cache(folder: Path) -> Path:
     """Make `folder` a cache folder that shares models, conversions and times of steps with the one in use.
 
-    What tests tell a server, such as texts for the index and times of use, stays in it.
+    Texts for the index and times of use that tests send to a server stay in it.
     """
     private_folder(folder)
     for name in _SHARED:

@@ -173,7 +173,7 @@ def test_the_table_and_the_settings_are_one() -> None:
 
 
 def test_tests_have_a_cache_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What their servers index and count stays out of the user's."""
+    """Indexes and counts of their servers stay out of the user's."""
     own = cache_folder()
     monkeypatch.delenv("FASTCODER_CACHE")
     assert own != cache_folder()

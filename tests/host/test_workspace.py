@@ -168,7 +168,7 @@ def test_other_rules_hold_at_once(fronts: Open, root: Path) -> None:
     front.workspace.change({root: replace(SETTINGS, context_enabled=False)})
     write(root, {"new.py": "n = 1\n"})
     front.workspace._repository.changed([root / "new.py"])
-    assert words._thread is None, "nobody may ask for code of this folder"
+    assert words._thread is None, "code of this folder is never requested"
     front.workspace.change({root: SETTINGS})
     until(front.agrees)
 

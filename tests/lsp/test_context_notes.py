@@ -510,7 +510,7 @@ async def test_the_cursor_is_followed_while_the_user_edits(tmp_path: Path) -> No
     editor = Editor(tmp_path)
     place: Json = {"textDocument": {"uri": editor.uri, "version": 1}, "position": {"line": 2, "character": 17}}
     cursor(editor.session, place)
-    assert rested(editor) == [], "who only reads needs nothing"
+    assert rested(editor) == [], "a user who only reads needs nothing"
     editor.types("import re\n")
     cursor(editor.session, place)
     cursor(editor.session, place | {"textDocument": {"uri": "file:///closed.py"}})

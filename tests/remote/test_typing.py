@@ -39,7 +39,7 @@ def branching(before: str) -> str:
 def begun(
     serve: Serve, front: Fronts, text: Callable[[str], str] = lambda _: BODY, *, ready: bool = False
 ) -> tuple[Stepwise, ScriptedServer, Front]:
-    """A server that says `text` letter by letter, and who asks it, once it is known if `ready`."""
+    """A server that sends `text` letter by letter, and its client, which knows it first if `ready`."""
     says = Stepwise(text)
     server = serve(says)
     asking = front(server.url)

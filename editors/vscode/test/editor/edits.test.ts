@@ -35,7 +35,7 @@ function propose(...edits: (readonly [number, number, number, number, string])[]
     fs.writeFileSync(proposals, JSON.stringify(edits))
 }
 
-/** What the server was told by a method. */
+/** The client's messages to the server of this method. */
 function heard(method: string): Message[] {
     const all = editor.server.logText().split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Message)
     return all.filter((message) => message.method === method)
