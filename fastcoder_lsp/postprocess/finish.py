@@ -5,15 +5,14 @@ changes, so finishing is idempotent. Texts have `\n` line ends.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable
 
 from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.indentation import indentation
 from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
-from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, width, without_bare_comment
+from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, rubbish, wordy
+from fastcoder_lsp.postprocess.text_around import TextAround
+from fastcoder_lsp.syntax import KNOWN
 
 _SURE = 4  # a repetition of the whole rest of the line with so many characters is not a coincidence
 _OPERATORS = "*/-=+<>&|#~!."  # signs whose meaning depends on their neighbours
@@ -67,13 +66,9 @@ def _within_sign(head: str, shared: str) -> bool:
 
 def _at_word_ends(tail: str, right: str, length: int) -> bool:
     first = tail[-length:][:1]
-    begins = length == len(tail) or not (_wordy(tail[-length - 1]) and _wordy(first))
-    ends = length == len(right) or not (_wordy(right[length - 1]) and _wordy(right[length]))
+    begins = length == len(tail) or not (wordy(tail[-length - 1]) and wordy(first))
+    ends = length == len(right) or not (wordy(right[length - 1]) and wordy(right[length]))
     return begins and ends
-
-
-def _wordy(char: str) -> bool:
-    return char.isalnum() or char == "_"
 
 
 def _lines_below(text: str, around: TextAround) -> str:
@@ -105,198 +100,6 @@ def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
     if around.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
         return True
     return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL
-
-
-_CONTROL = re.compile(
-    r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
-)
-_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
-_SHORTEST_LOOP = 3  # equal runs of lines in a row that make a loop
-_LEAST_ROUNDS, _LONGEST_ROUND = (
-    8,
-    40,
-)  # equal pieces in a row at the end of a line that make a loop, and the longest piece
-
-
-_TELLING = 40  # characters of a block's distinct lines that hardly repeat by chance
-_LINES_ABOVE = 60
-_ENTRIES = 3
-_BELOW = 3
-_HALF_TYPED = 8
-_OPEN_ENDS = tuple("=.+-*/%&|^")  # signs after which a line continues
-_NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
-"""Lines with little more than a name, which may begin another name."""
-_ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
-_DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
-"""Languages whose texts are rows of like entries."""
-_CLOSING_TAG = re.compile(r"</[\w:.-]*>")
-
-
-def control_text(text: str, around: TextAround) -> str:
-    """`text` up to a spelt-out control token, unless the document itself contains it."""
-    for match in _CONTROL.finditer(text):
-        if match[0] not in around.near_before and match[0] not in around.near_after:
-            whole = around.left + text[: match.start()]
-            return without_bare_comment(whole, around.language)[len(around.left) :]
-    return text
-
-
-def fence(text: str, around: TextAround) -> str:
-    """`text` up to a Markdown fence, in languages and places where that has no meaning."""
-    if around.language not in KNOWN:
-        return text
-    for match in _FENCE.finditer(text):
-        lexed = around.lexed_with(text[: match.start()])
-        begins = match.start() or not around.left.strip()
-        if begins and not (lexed.quote or lexed.comment or lexed.in_template):
-            return text[: match.start()]
-    return text
-
-
-def repetition(text: str, around: TextAround) -> str:
-    """`text` up to where a loop begins its second round, or repeats the block right above or below."""
-    lines = (around.left + text).split("\n")
-    for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
-        tail = lines[len(lines) - period :]
-        rounds = 1
-        while len(lines) >= period * (rounds + 1) and lines[-period * (rounds + 1) :][:period] == tail:
-            rounds += 1
-        if rounds >= _SHORTEST_LOOP and "".join(tail).strip(" \t)]};,"):
-            return "\n".join(lines[: len(lines) - period * (rounds - 1)])[len(around.left) :]
-    first = _first_repeated(lines, around)
-    if first is not None:
-        return "\n".join(lines[:first])[len(around.left) :].rstrip() if first else ""
-    return _within_line(text)
-
-
-def _first_repeated(lines: list[str], around: TextAround) -> int | None:
-    """The first of `lines`, from the cursor's on, that begins a repetition; None if there is none."""
-    above = around.near_before[-NEAR:].split("\n")[:-1][-_LINES_ABOVE:]
-    whole = [line.rstrip() for line in (*above, *lines)]
-    found = [
-        *_blocks_again(whole, len(above)),
-        *_entries_again(whole, len(above), around),
-        *_below_again(whole[len(above) :], around),
-        *_typed_above_again(whole[len(above) :], around),
-    ]
-    return min(found, default=None)
-
-
-def _blocks_again(whole: list[str], cursor: int) -> Iterator[int]:
-    """Lines, counted from the cursor's, that begin a block equal to the block right before it."""
-    places = defaultdict[str, list[int]](list)
-    periods = set[int]()
-    for at, line in enumerate(whole):
-        if any(map(str.isalnum, line)):
-            periods |= {at - before for before in places[line]} if at >= cursor else set()
-            places[line].append(at)
-    for period in periods - {1}:
-        run = 0
-        for at in range(max(cursor, period), len(whole)):
-            run = run + 1 if whole[at] == whole[at - period] else 0
-            if run == period and _is_distinctive(whole[at - run + 1 : at + 1]):
-                yield at - run + 1 - cursor
-                break
-
-
-def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterator[int]:
-    """Lines that begin to repeat a list's entries, in their order, inside the same bracket."""
-    if not around.head.openers or around.head.comment or around.head.quote:
-        return
-    opened = around.near_before.count("\n", around.head.openers[-1][0]) + 1
-    own = width(indent(whole[cursor]))
-    entries, first = whole[max(cursor - opened + 1, 0) :], min(cursor, opened - 1)
-    for at in range(first, len(entries) - _ENTRIES + 1):
-        said = entries[at : at + _ENTRIES]
-        if entries[at].strip() and width(indent(entries[at])) < own:
-            return  # the bracket is closed
-        code = [line for line in said if not is_comment(line, around.language)]
-        if any(width(indent(line)) != own for line in said) or not _is_distinctive(code):
-            continue
-        if not all(line.endswith(",") for line in code[:-1]):
-            continue  # statements of a block in braces
-        if any(entries[one : one + _ENTRIES] == said for one in range(at - _ENTRIES + 1)):
-            yield at - first
-            return
-
-
-def _below_again(lines: list[str], around: TextAround) -> Iterator[int]:
-    """The cursor's line, if it and the next ones are the lines right below, however the text continues.
-
-    In data, entries often differ by a name only: there, a text may leave the entry and begin another one.
-    """
-    if around.left.strip() or (around.right.strip() and not around.closing):
-        return
-    said, below = ([line.rstrip() for line in side if line.strip()] for side in (lines, around.below))
-    block = list(takewhile(lambda line: any(map(str.isalnum, line)), below[:_BELOW]))
-    if not block or said[: len(block)] != block or not _is_distinctive(block):
-        return
-    leaves = any(width(indent(line)) < width(indent(said[0])) for line in said[len(block) :])
-    if not (leaves and around.language in _DATA):
-        yield 0
-
-
-def _typed_above_again(lines: list[str], around: TextAround) -> Iterator[int]:
-    """The cursor's line, if it repeats the incompletely typed line above, and completes it."""
-    above, first = around.above.rstrip(), lines[0]
-    if around.left.strip() or len(above.strip()) < _HALF_TYPED or not first.startswith(above) or first == above:
-        return
-    if _half_typed(above, first[len(above) :], around.language):
-        yield 0
-
-
-def _half_typed(line: str, rest: str, language: str) -> bool:
-    """Whether `line` is incomplete, as its continuation `rest` shows; `import os` is complete."""
-    if language in MARKUP:
-        return False
-    if line.endswith(_OPEN_ENDS) or lex(line, language).openers:
-        return True
-    in_word = _wordy(line[-1]) and _wordy(rest[0])
-    return in_word and language in KNOWN and _NAMES_ALONE.match(line) is None
-
-
-def _is_distinctive(lines: Sequence[str]) -> bool:
-    """Whether lines are too distinctive to be repeated on purpose."""
-    words = {line.strip() for line in lines if any(map(str.isalnum, line))}
-    return len(words) > 1 and sum(map(len, words)) >= _TELLING
-
-
-def _within_line(text: str) -> str:
-    """`text` without a loop at the end of its last line: eight or more rounds of two or more characters."""
-    start = text.rfind("\n") + 1
-    for length in range(2, min(_LONGEST_ROUND, (len(text) - start) // _LEAST_ROUNDS) + 1):
-        unit = text[-length:]
-        rounds = 1
-        while text.endswith(unit, start, len(text) - rounds * length):
-            rounds += 1
-        if rounds >= _LEAST_ROUNDS and len(set(unit.strip())) > 1:
-            # The loop may end in the middle of a round, so rounds are counted from the start of the first one.
-            first = len(text) - rounds * length
-            while first > start and text[first - 1] == text[first - 1 + length]:
-                first -= 1
-            return text[: first + length]
-    return text
-
-
-def rubbish(text: str, around: TextAround) -> bool:
-    """Whether `text` adds nothing: blanks, the rest of the line, or a copy of the line below or above."""
-    said = text.strip()
-    if not said:
-        return True
-    right = around.right.strip()
-    if right and said == right:
-        return True
-    below = next((line for line in around.below if line.strip()), "")
-    if around.left.strip():
-        return False
-    if _CLOSING_TAG.fullmatch(said):  # the line below closes an outer element, unless it is as deep
-        return said == below.strip() and width(indent(below)) >= width(around.left)
-    return said in {below.strip(), around.above.strip()} and not _structural(said)
-
-
-def _structural(line: str) -> bool:
-    """Whether a line may occur twice in a row: signs alone, `end`."""
-    return not any(map(str.isalnum, line)) or line in _ENDS
 
 
 Rule = Callable[[str, TextAround], str]
