@@ -9,10 +9,13 @@ impl zed::Extension for FastCoder {
 
     fn language_server_command(
         &mut self,
-        _server: &zed::LanguageServerId,
+        server: &zed::LanguageServerId,
         worktree: &zed::Worktree,
     ) -> Result<zed::Command> {
-        let command = worktree.which("fastcoder-lsp").ok_or("fastcoder-lsp is not on PATH")?;
+        let named = LspSettings::for_worktree(server.as_ref(), worktree)?.binary.and_then(|binary| binary.path);
+        let command = named
+            .or_else(|| worktree.which("fastcoder-lsp"))
+            .ok_or("fastcoder-lsp is not on PATH, and lsp.fastcoder.binary.path is not set")?;
         Ok(zed::Command { command, args: vec!["serve".into()], env: worktree.shell_env() })
     }
 

@@ -6,6 +6,7 @@ local edits = require('fastcoder.edits')
 local server = require('fastcoder.server')
 local status = require('fastcoder.status')
 
+local here = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h:h:h')
 local M = {}
 
 --- Keys, as in options.keys; false leaves a key alone.
@@ -27,6 +28,8 @@ end
 --- Start the server with every file, with ghost text.
 ---@param options? table options of fastcoder.config, and cmd, filetypes, root_markers, settings for the server
 function M.setup(options)
+  -- Neovim has already looked for plugins where a file of the user's own plugin folder calls this.
+  vim.cmd.source(vim.fs.joinpath(here, 'plugin', 'fastcoder.lua'))
   options = vim.deepcopy(options or {})
   local launch = { cmd = options.cmd, filetypes = options.filetypes, root_markers = options.root_markers }
   launch.init_options = config.settings(options)

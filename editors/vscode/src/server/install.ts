@@ -10,6 +10,8 @@ import { inEnvironment, isOutdated } from './find.ts'
 import { isProgram, ownEnvironment } from './places.ts'
 import { CHECK_PYTHON, type Ended, percentOf, pipItself, pipListed, pipWhole, pythons, run } from './python.ts'
 
+/** What pip says where its index has no such package. */
+const NOT_THERE = 'No matching distribution found'
 const WINDOWS = process.platform === 'win32'
 
 /** Ask, then install; whether the server is there now. */
@@ -43,6 +45,8 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
     })
     if (done) {
         await installed(context)
+        // The notice that there is no server may still be shown: the notification center keeps it.
+        await vscode.commands.executeCommand('notifications.hideToasts')
     }
     return done
 }
@@ -107,6 +111,11 @@ async function working(
     })
     if (ended.code === 0) {
         void vscode.window.showInformationMessage(`fastcoder: ${ended.lines.at(-1) ?? 'done'}`)
+    } else if (!cancelled && ended.lines.some((line) => line.includes(NOT_THERE))) {
+        const text =
+            `${title} failed: pip found no such package. Set fastcoder.server.package to a wheel or to the folder of a ` +
+            'checkout, or fastcoder.server.path to an installed server.'
+        void offer(text, 'Open Settings', () => { openSetting('fastcoder.server'); })
     } else if (!cancelled) {
         const last = ended.lines.filter((line) => line.trim() !== '').at(-1) ?? ''
         void offer(`${title} failed: ${last}`, 'Show Log', () => {
