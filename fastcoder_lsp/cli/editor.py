@@ -41,7 +41,7 @@ _JETBRAINS: Final = """\
 
 
 @dataclass(frozen=True, slots=True)
-class _Editor:
+class _SetUp:
     lines: Callable[[], str]
     file: Callable[[], Path] | None = None  # where `--write` puts the lines
     comment: str = ""
@@ -209,10 +209,10 @@ def _settings_folder() -> Path:
 
 
 _EDITORS: Final = {
-    "neovim": _Editor(_neovim, _neovim_file, "--"),
-    "emacs": _Editor(_emacs, _emacs_file, ";;"),
-    "helix": _Editor(_helix, _helix_file, "#", tomllib.loads),
-    "vscode": _Editor(_vscode),
-    "zed": _Editor(_zed),
-    "jetbrains": _Editor(_jetbrains),
+    "neovim": _SetUp(_neovim, _neovim_file, "--"),
+    "emacs": _SetUp(_emacs, _emacs_file, ";;"),
+    "helix": _SetUp(_helix, _helix_file, "#", tomllib.loads),
+    "vscode": _SetUp(_vscode),
+    "zed": _SetUp(_zed),
+    "jetbrains": _SetUp(_jetbrains),
 }
