@@ -9,6 +9,7 @@ In the extension it writes the section `server` of `package.json`, and `src/gene
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,30 @@ Reference: all settings, their sources and scopes.
 
 ## Where settings come from
 
-Set them in your editor ([VS Code](editors/vscode.md#settings), [Neovim](editors/neovim.md#configure),
-[Emacs](editors/emacs.md), [Helix](editors/helix.md)), or in `fastcoder.toml` in a workspace folder. Later sources
-override earlier ones, setting by setting:
+Set them in your own file for all editors and commands, in `fastcoder.toml` in a workspace folder, or in your editor
+([VS Code](editors/vscode.md#settings), [Neovim](editors/neovim.md#configure), [Emacs](editors/emacs.md),
+[Helix](editors/helix.md)). Later sources override earlier ones, setting by setting:
 
-1. `fastcoder.toml`, for the documents in its folder
-2. `initializationOptions` (Neovim: `init_options`; Helix: `config`; Eglot: `:initializationOptions`)
-3. `workspace/configuration`, if the client offers it
-4. `workspace/didChangeConfiguration`
-5. the options of `fastcoder-lsp serve`
+1. your own file: `~/.config/fastcoder/fastcoder.toml` (`$XDG_CONFIG_HOME/fastcoder/fastcoder.toml` if the variable is
+   set; on macOS `~/Library/Application Support/fastcoder/fastcoder.toml`, on Windows
+   `%LOCALAPPDATA%\\fastcoder\\fastcoder.toml`)
+2. `fastcoder.toml` in a workspace folder, for the documents in that folder
+3. `initializationOptions` (Neovim: `init_options`; Helix: `config`; Eglot: `:initializationOptions`)
+4. `workspace/configuration`, if the client offers it
+5. `workspace/didChangeConfiguration`
+6. the options of `fastcoder-lsp serve`
+
+A project's file is stronger than your own, because it is made for that project, but it can only be stricter than your
+own about [what you restrict](#scopes). The commands `complete`, `play`, `http`, `doctor`, `index` and `model` read
+your own file too, `complete` and `index` also the workspace's. Their options override both.
+`fastcoder-lsp doctor` prints each setting that differs from its default, with its source.
+
+The server notices a changed file within a second or two and applies it at the next request. It says so if a setting
+needs a restart. It shows an invalid file or value at once, with file and line. While a file is invalid, its last valid
+settings apply.
 
 Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`), at the top or under `fastcoder`;
-null means "not set". The server reports an unknown name or a wrong value once and ignores it. Paths must be absolute or
+null means "not set". The server reports an unknown name or a wrong value and ignores it. Paths must be absolute or
 begin with `~`. A *list* has strings.
 
 ## Settings for one language
@@ -73,11 +86,14 @@ In VS Code: `"[python]": {"fastcoder.quiet.lines": 1}`.
 
 Editors may read settings from a repository, which is not trusted. So each setting has a scope:
 
-- **workspace**: any source may set it.
+- **workspace**: any source may set it. What your own file says about when, where and how much to suggest (the groups
+  @RULES@) a workspace's `fastcoder.toml` can only make stricter.
 - **narrow**: a repository can only make it stricter, and lists of all sources are joined.
-- **machine**: only `initializationOptions` and the options of `serve` may set it. With a
+- **machine**: only your own file, `initializationOptions` and the options of `serve` may set it. With a
   [client that protects machine settings](editors/protocol.md#initialization-options), such as VS Code's extension, all
-  sources except `fastcoder.toml` may.
+  sources except a workspace's `fastcoder.toml` may.
+
+Your own file must belong to you, and other users must not be able to write it.
 
 ## All settings
 
@@ -146,9 +162,15 @@ def _row(spec: Spec) -> str:
 
 def settings_page() -> str:
     """docs/settings.md."""
-    groups = dict.fromkeys(f"`{spec.name.partition('.')[0]}`" for spec in specs().values() if spec.by_language)
-    *others, last = groups
-    return _PAGE.replace("@GROUPS@", f"{', '.join(others)} and {last}") + "".join(map(_line, specs().values()))
+    by_language = _groups(spec for spec in specs().values() if spec.by_language)
+    rules = _groups(spec for spec in specs().values() if spec.strict and spec.scope is Scope.WORKSPACE)
+    page = _PAGE.replace("@GROUPS@", by_language).replace("@RULES@", rules)
+    return page + "".join(map(_line, specs().values()))
+
+
+def _groups(among: Iterable[Spec]) -> str:
+    *others, last = dict.fromkeys(f"`{spec.name.partition('.')[0]}`" for spec in among)
+    return f"{', '.join(others)} and {last}"
 
 
 def _line(spec: Spec) -> str:

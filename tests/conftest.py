@@ -54,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(tempfile.mkdtemp(prefix="fastcoder-"))
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))  # a shared process may be writing yet
         os.environ["FASTCODER_CACHE"] = str(own_cache(folder / "cache"))
+        os.environ["XDG_CONFIG_HOME"] = str(folder / "config")  # the user's own settings count in no test
     if config.getoption("--stalls"):
         _stall()
     if _with_ci(config):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.cli.options import chosen_settings, require_writable
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
-from fastcoder_lsp.config import Settings, SettingsLayer, resolve
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import ModelMissingError, UsageError
-from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of
+from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 
 if TYPE_CHECKING:
@@ -95,10 +95,16 @@ def run(arguments: argparse.Namespace) -> int:
         "context.enabled": arguments.context or None,
         "where.secrets": arguments.secrets or None,
     }
-    own, settings = chosen_settings("complete", options)
-    folders = workspace(arguments.workspace, path, own)
-    request = CompletionRequest(Snapshot(path.as_uri(), str(path), language_of(path), 0, text), offset, invoked=True)
-    refused = refusal(request, path, folders, settings)
+    language, root = language_of(path), workspace(arguments.workspace, path)
+    settings, own = chosen_settings("complete", options, folder=root, language=language)
+    if settings.drafter != Settings().drafter:
+        from fastcoder_lsp.draft.registry import read_name  # brings a compiler along
+
+        read_name(settings.drafter)
+    folders = {root: own} if root is not None else {}
+    snapshot = Snapshot(path.as_uri(), str(path), language, 0, text)
+    request = CompletionRequest(snapshot, offset, invoked=True, max_tokens=own.completion_max_tokens)
+    refused = refusal(request, path, folders, own)
     prompts: list[LatestPrompt] = []
     notices: list[str] = []
     if refused is not None:
@@ -152,12 +158,11 @@ def _show(completion: Completion, at: tuple[str, int], prompts: "Sequence[Latest
 def refusal(
     request: CompletionRequest, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings"
 ) -> Reason | None:
-    """Why editors get no suggestion here: the file's name or size, or the text before the cursor; None if they do."""
+    """Why editors get no suggestion here, by the settings of the folder or by the file; None if they do."""
     from fastcoder_lsp.completion.reasons import secret_line
     from fastcoder_lsp.lsp.reasons import of_rule
     from fastcoder_lsp.workspace.secret_lines import in_secret
 
-    settings = next(iter(folders.values()), settings)
     text, language = request.snapshot.text, request.snapshot.language
     longest = max(map(len, text.split("\n")))
     rules = ReadingRules(tuple(folders), settings)
@@ -169,18 +174,13 @@ def refusal(
     return None
 
 
-def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Path, Settings]":
-    """The folder that drafts come from, with its settings; none if `file` is in no workspace."""
+def workspace(named: Path | None, file: Path) -> Path | None:
+    """The folder that drafts come from; None if `file` is in no workspace."""
     if named is not None and named.exists() and not named.is_dir():
         raise UsageError(f"{named} is a file, not a folder", "Name the workspace's folder.")
     if named is not None and not named.exists():
         raise UsageError(f"{named}: no such folder", "Name the workspace's folder.")
-    root = named.absolute() if named is not None else workspace_of(file, _home())
-    if root is None:
-        return {}
-    from_file, _ = read_settings_file(Folder(root.as_uri(), root))
-    settings, _ = resolve([*([from_file] if from_file else []), own])
-    return {root: settings}
+    return named.absolute() if named is not None else workspace_of(file, _home())
 
 
 def _home() -> Path:

@@ -43,11 +43,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="FILE",
         help="a file with the key that every request must send; required if other machines can reach --host",
     )
-    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting)")
     parser.add_argument(
         "--edits-model", metavar="NAME", help="the model that answers edit models' prompts (default: --model)"
     )
-    parser.add_argument("--engine", help="the engine that runs the model (default: auto)")
+    parser.add_argument("--engine", help="the engine that runs the model (default: the setting)")
     parser.add_argument(
         "--alone", action="store_true", help="load a model of its own instead of using the shared process"
     )
@@ -68,8 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"other machines can reach {arguments.host}, so clients need a key",
             "Name a file with a key: --key-file FILE",
         )
-    chosen = {"model": arguments.model, "engine": arguments.engine, "edits.model": arguments.edits_model}
-    _, settings = chosen_settings("http", chosen | {"context.enabled": True, "host.enabled": not arguments.alone})
+    chosen: dict[str, object] = {
+        "model": arguments.model,
+        "engine": arguments.engine,
+        "edits.model": arguments.edits_model,
+    }
+    chosen["host.enabled"] = False if arguments.alone else None
+    settings, _ = chosen_settings("http", chosen, defaults={"context.enabled": True})
     keep_log_quiet()
     _serve(settings, arguments.host, arguments.port, AccessRules(key, LOOPBACK if here else frozenset()))
     return 0

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.options import at_least
+from fastcoder_lsp.cli.options import at_least, chosen_settings
 from fastcoder_lsp.cli.terminal import on_disk
-from fastcoder_lsp.config import Settings, cache_folder, resolve
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.resolve import shown
 from fastcoder_lsp.core.controls import counted, raw_stream
 from fastcoder_lsp.errors import FastcoderError, UsageError
-from fastcoder_lsp.workspace.folders import Folder, read_settings_file, store_folder
+from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.rules import resolved
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _action(
         parser.add_argument(
             "folder", type=Path, nargs="?", default=Path(), help="the workspace folder (default: the current one)"
         )
-    parser.add_argument("--model", default="auto", help="the model whose tokenizer to use, as for `complete`")
+    parser.add_argument("--model", help="the model whose tokenizer to use, as for `complete`")
     parser.set_defaults(run=run)
     return parser
 
@@ -108,8 +108,9 @@ def _status(arguments: argparse.Namespace) -> int:
 def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.index.store import Store
 
-    root, tokenizer = _folder(arguments), _tokenizer(arguments)
-    settings = _settings(root)
+    root = _folder(arguments)
+    settings = _settings(arguments, root)
+    tokenizer = _tokenizer(settings)
     place = store_folder(cache_folder(), root, tokenizer.identity, settings)
     with on_disk(f"the index of {root}", place):
         store = Store.open(place, tokenizer.identity, str(root), lambda text: print(text, file=sys.stderr))
@@ -155,8 +156,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.index.segment import DamagedError
     from fastcoder_lsp.index.stored import check_order, load
 
-    root, tokenizer = _folder(arguments), _tokenizer(arguments)
-    place = _place(root, tokenizer)
+    root = _folder(arguments)
+    settings = _settings(arguments, root)
+    tokenizer = _tokenizer(settings)
+    place = _place(root, tokenizer, settings)
     try:
         with on_disk(f"the index of {root}", place):
             _, parts = load(place, tokenizer.identity, {})
@@ -217,24 +220,22 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-def _tokenizer(arguments: argparse.Namespace) -> "Tokenizer":
+def _tokenizer(settings: "Settings") -> "Tokenizer":
     from fastcoder_lsp import model
     from fastcoder_lsp.tokenizer import Tokenizer
 
-    return Tokenizer.load(model.find(arguments.model).folder)
+    return Tokenizer.load(model.find(settings.model).folder)
 
 
-def _settings(root: Path) -> "Settings":
-    from_file, _ = read_settings_file(Folder(root.as_uri(), root))
-    settings, _ = resolve([from_file] if from_file else [])
-    return settings
+def _settings(arguments: argparse.Namespace, root: Path) -> "Settings":
+    return chosen_settings("index", {"model": arguments.model}, folder=root)[1]
 
 
-def _place(root: Path, tokenizer: "Tokenizer") -> Path:
+def _place(root: Path, tokenizer: "Tokenizer", settings: "Settings") -> Path:
     """The folder's index; without one by its own settings, the latest that an editor made. Raises FastcoderError."""
     from fastcoder_lsp.index.stored import FILE_NAME
 
-    place = store_folder(cache_folder(), root, tokenizer.identity, _settings(root))
+    place = store_folder(cache_folder(), root, tokenizer.identity, settings)
     if (place / FILE_NAME).is_file():
         return place
     others = place.parent.glob(f"{tokenizer.identity[:16]}*/{FILE_NAME}")
@@ -248,6 +249,8 @@ def _open(arguments: argparse.Namespace) -> "tuple[Store, Tokenizer]":
     """The folder's store, read-only."""
     from fastcoder_lsp.index.store import Store
 
-    root, tokenizer = _folder(arguments), _tokenizer(arguments)
-    place = _place(root, tokenizer)
+    root = _folder(arguments)
+    settings = _settings(arguments, root)
+    tokenizer = _tokenizer(settings)
+    place = _place(root, tokenizer, settings)
     return Store.open(place, tokenizer.identity, str(root), reader=True), tokenizer

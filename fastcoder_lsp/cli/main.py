@@ -12,10 +12,11 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.start import leave_folder, name_fully
@@ -66,12 +67,34 @@ def parser(named: str = "") -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports errors without obeying the control characters in them."""
+    """Reports errors without obeying the control characters in them, and suggests the nearest command or option."""
 
     def error(self, message: str) -> NoReturn:
         from fastcoder_lsp.core.controls import visible
 
         super().error(visible(message))
+
+    def parse_known_args(self, *arguments: Any, **named: Any) -> Any:
+        """As its parent, but refuses unknown options, and suggests an option of this command."""
+        found, unknown = super().parse_known_args(*arguments, **named)
+        if unknown:
+            option = next((one.partition("=")[0] for one in unknown if one.startswith("--")), "")
+            near = _nearest(option, self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += _nearest(str(value), map(str, action.choices or ()))
+            raise
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """A question for the known word that is nearest to `word`, if one is near."""
+    near = get_close_matches(word, known, n=1) if word else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 class _PrintPath(argparse.Action):

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from fastcoder_lsp import model
+from fastcoder_lsp.cli.options import chosen_settings
 from fastcoder_lsp.cli.progress import progress_shown, shares
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.errors import FastcoderError
@@ -28,8 +29,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command and its actions."""
     parser = commands.add_parser(
         "model",
-        help="list, download, find and remove models",
-        description="List, download, find and remove models. No other command downloads a model.",
+        help="list, download, calibrate and remove models",
+        description="List, download, calibrate and remove models. No other command downloads a model.",
         epilog="Example: fastcoder-lsp model pull",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -93,8 +94,9 @@ def _action(
     example = f"Example: fastcoder-lsp model {name}" + (" Qwen/Qwen2.5-Coder-0.5B" if named else "")
     parser: argparse.ArgumentParser = actions.add_parser(name, help=short, description=long, epilog=example)
     if named:
-        optional = {} if name == "remove" else {"nargs": "?", "default": "auto"}
-        parser.add_argument("name", metavar="NAME", help=NAME_HELP, **optional)  # type: ignore[arg-type]
+        optional = {} if name == "remove" else {"nargs": "?"}
+        default = " (default: the setting)" if optional else ""
+        parser.add_argument("name", metavar="NAME", help=NAME_HELP + default, **optional)  # type: ignore[arg-type]
     parser.set_defaults(run=run)
     return parser
 
@@ -148,8 +150,8 @@ def _pull(arguments: argparse.Namespace) -> int:
     offers: list[DownloadOffer] = []
     heads = DEFAULT_HEADS
     if arguments.edits:
-        arguments.name = _edit_model(arguments.name)
-    elif arguments.name == "auto" and not _default_digest():
+        arguments.name = _edit_model(arguments.name or chosen_settings("model", {})[0].edits_model)
+    elif _name(arguments) == "auto" and not _default_digest():
         choice = _measured_choice()
         heads = choice.chosen.size.heads // choice.chosen.size.kv_heads, choice.chosen.size.head_dim
         _say(f"{choice.reason}\n\n{table(choice)}\n\n{OTHERWISE}")
@@ -186,7 +188,13 @@ def _edit_model(name: str) -> str:
     chosen = current_choice(cache_folder(), usable_gpu_bytes()).chosen
     fitting = fitting_edit_model(chosen.size, int(installed_bytes() * MEMORY_SHARE) - chosen.memory_bytes)
     _say(f"{edit_table(fitting)}\n* fits beside {chosen.size.name}, the code model that `auto` chooses here")
-    return fitting.hub_id if name == "auto" else name
+    return fitting.hub_id if name in ("", "auto") else name
+
+
+def _name(arguments: argparse.Namespace) -> str:
+    """The model that the command names, or else the settings; kept in `arguments`."""
+    arguments.name = arguments.name or chosen_settings("model", {})[0].model
+    return str(arguments.name)
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
@@ -194,14 +202,14 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.runtime.calibration import calibrate, undo
 
     if arguments.undo:
-        name, there = undo(arguments.name)
+        name, there = undo(_name(arguments))
         print(
             f"{name}: "
             + ("uncalibrated weights from the next start on" if there else "no calibrated weights to delete")
         )
         return 0
     with progress_shown() as shown:
-        name, found = calibrate(arguments.name, shares(shown))
+        name, found = calibrate(_name(arguments), shares(shown))
     chosen, plain, kept = found.chosen, found.plain, found.kept
     print(f"{name}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
     _say(
@@ -215,7 +223,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    print(model.find(arguments.name).folder)
+    print(model.find(_name(arguments)).folder)
     return 0
 
 

@@ -6,6 +6,7 @@ A field's annotation determines how its option is parsed, and its default is the
 import argparse
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields
 from pathlib import Path
@@ -67,15 +68,47 @@ def filled(kind: type[Kind], arguments: argparse.Namespace, but: str = "") -> Ki
     return kind(**{name: named[name] for name in names})
 
 
-def chosen_settings(command: str, chosen: Mapping[str, Any]) -> "tuple[SettingsLayer, Settings]":
+def given_settings(command: str, given: Mapping[str, Any]) -> "SettingsLayer":
     """The settings of a command's options, None for options that are not given; raises UsageError for a wrong value."""
     from fastcoder_lsp.config import SettingsLayer, resolve
 
-    layer = SettingsLayer("command line", chosen, trusted=True)
-    settings, problems = resolve([layer])
+    layer = SettingsLayer("command line", given, trusted=True)
+    _, problems = resolve([layer])
     if problems:
         raise UsageError(str(problems[0]), f"See: fastcoder-lsp {command} --help")
-    return layer, settings
+    return layer
+
+
+def chosen_settings(
+    command: str,
+    given: Mapping[str, Any],
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+    language: str = "",
+) -> "tuple[Settings, Settings]":
+    """The settings of a command, and those for the documents of a folder, from the settings files and its options.
+
+    Prints what is wrong in a file; raises UsageError for a wrong option.
+
+    Args:
+        command: its name, for messages.
+        given: the options, None for those that are not given.
+        defaults: values that are weaker than the files.
+        folder: the workspace folder.
+        language: of the documents.
+    """
+    from fastcoder_lsp.config import SettingsLayer, resolve
+    from fastcoder_lsp.workspace.settings_files import layers_of_files
+
+    options = given_settings(command, given)
+    weakest = SettingsLayer(command, defaults or {}, trusted=True)
+    layers, problems = layers_of_files(folder)
+    settings, _ = resolve([weakest, *(layer for layer in layers if layer.trusted), options])
+    of_folder, refused = resolve([weakest, *layers, options], language)
+    for problem in (*problems, *refused):
+        print(f"fastcoder-lsp: {problem}", file=sys.stderr)
+    return settings, of_folder
 
 
 def at_least(least: int, most: int | None = None) -> Callable[[str], int]:

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     stdin, stdout = take_wire()
-    from fastcoder_lsp.cli.options import chosen_settings
+    from fastcoder_lsp.cli.options import given_settings
     from fastcoder_lsp.lsp.logs import flush
     from fastcoder_lsp.lsp.server import ServeOptions, serve
 
@@ -60,9 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
         "log.file": None if arguments.log_file is None else str(arguments.log_file),
         "log.level": arguments.log_level,
     }
-    own, _ = chosen_settings("serve", chosen)
+    given = given_settings("serve", chosen)
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    code = serve(stdin, stdout, open_host, ServeOptions(own.values, arguments.debug, arguments.clientProcessId))
+    code = serve(stdin, stdout, open_host, ServeOptions(given.values, arguments.debug, arguments.clientProcessId))
     flush()
     leave(code)
 

@@ -1,7 +1,13 @@
 """Settings and folders as frozen values. Only this package and the command line read the environment."""
 
-from fastcoder_lsp.config.environment import cache_folder, kernels_folder, runtime_folders, usage_folder
-from fastcoder_lsp.config.resolve import Problem, SettingsLayer, languages_of, resolve
+from fastcoder_lsp.config.environment import (
+    cache_folder,
+    kernels_folder,
+    own_settings_file,
+    runtime_folders,
+    usage_folder,
+)
+from fastcoder_lsp.config.resolve import Problem, SettingsLayer, languages_of, origins, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
 __all__ = [
@@ -13,6 +19,8 @@ __all__ = [
     "cache_folder",
     "kernels_folder",
     "languages_of",
+    "origins",
+    "own_settings_file",
     "resolve",
     "runtime_folders",
     "specs",

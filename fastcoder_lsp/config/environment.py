@@ -45,6 +45,23 @@ def usage_folder() -> Path:
     return Path(override).expanduser() if override else cache_folder() / "usage"
 
 
+def own_settings_file() -> Path | None:
+    """The user's own settings file for all editors and commands, which need not exist; None without a home folder.
+
+    It is below XDG_CONFIG_HOME, else in the platform's folder for settings.
+    """
+    import platformdirs  # noqa: PLC0415 as in `cache_folder`
+
+    named = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        folder = Path(named) / "fastcoder" if named else platformdirs.user_config_path("fastcoder", appauthor=False)
+    except RuntimeError:  # an unknown user without HOME
+        return None
+    if not folder.is_absolute():  # as the XDG specification has it
+        folder = Path(os.path.expanduser("~")) / ".config" / "fastcoder"  # noqa: PTH111 no error without a home
+    return folder / "fastcoder.toml" if folder.is_absolute() else None
+
+
 def runtime_folders() -> tuple[Path, ...]:
     """Folders for sockets and locks, which a restart of the machine may delete; the best first. None may exist yet.
 

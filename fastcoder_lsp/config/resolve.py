@@ -5,8 +5,9 @@ written the values, so their number and the length of the messages are bounded.
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
@@ -19,23 +20,37 @@ _MAX_NAME: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
-    """Values from one source, whose name `origin` is for problems."""
+    """Values from one source, whose name `origin` is for problems.
+
+    Attributes:
+        values: nested tables or dotted names; null means "not set".
+        trusted: the user set them; otherwise a repository may have.
+        repository: a repository's own file, which cannot loosen the rules of a layer before it.
+        line_of: gives a setting's line in a file, 0 if unknown.
+    """
 
     origin: str
-    values: Mapping[str, Any]  # nested tables or dotted names; null means "not set"
-    trusted: bool  # the user set them; otherwise a repository may have
+    values: Mapping[str, Any]
+    trusted: bool
+    repository: bool = False
+    line_of: Callable[[str], int] = field(default=lambda _: 0, compare=False)
+
+    def place(self, name: str) -> str:
+        """Where the layer sets a setting, for the user."""
+        line = self.line_of(name)
+        return f"{self.origin}:{line}" if line else self.origin
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A rejected value, for the user."""
+    """A rejected value, or with an empty `name` a rejected file, for the user."""
 
     origin: str
     name: str
     message: str
 
     def __str__(self) -> str:
-        return f"{self.origin}: {self.name}: {self.message}"
+        return f"{self.origin}: {self.name}: {self.message}" if self.name else f"{self.origin}: {self.message}"
 
 
 class _RefusedError(Exception):
@@ -44,26 +59,82 @@ class _RefusedError(Exception):
 
 def resolve(layers: Sequence[SettingsLayer], language: str = "") -> tuple[Settings, tuple[Problem, ...]]:
     """Settings from `layers`, weakest first, and the rejected values; a language's own values override the others."""
-    table = specs()
-    chosen: dict[str, Any] = {spec.attribute: spec.default for spec in table.values()}
-    problems: list[Problem] = []
+    merged = _Merged(language)
     for layer in layers:
+        merged.add(layer)
+    return Settings(**merged.chosen), tuple(merged.problems)
+
+
+def origins(layers: Sequence[SettingsLayer], language: str = "") -> dict[str, str]:
+    """Where each setting comes from that differs from its default, by name."""
+    merged = _Merged(language)
+    for layer in layers:
+        merged.add(layer)
+    return {
+        name: " and ".join(dict.fromkeys(layer.place(written) for layer, written in merged.places[spec.attribute]))
+        for name, spec in merged.table.items()
+        if merged.chosen[spec.attribute] != spec.default
+    }
+
+
+class _Merged:
+    """Layers merged so far, for one language: values and their places by attribute, and the rejected values."""
+
+    def __init__(self, language: str) -> None:
+        self.table, self._language = specs(), language
+        self.chosen: dict[str, Any] = {spec.attribute: spec.default for spec in self.table.values()}
+        self.places: dict[str, list[tuple[SettingsLayer, str]]] = defaultdict(list)
+        self.problems: list[Problem] = []
+        self._ruled: set[str] = set()  # attributes that a trusted layer sets
+
+    def add(self, layer: SettingsLayer) -> None:
+        """Merge a stronger layer."""
         refused = 0
-        values = [(*_of_language(name, table), name, value) for name, value in _flat(layer.values, table)]
+        values = [(*_of_language(name, self.table), name, value) for name, value in _flat(layer.values, self.table)]
         for of, plain, name, value in sorted(values, key=lambda one: bool(one[0])):
-            spec = table.get(plain)
+            spec = self.table.get(plain)
             if value is None and (spec is not None or not name):
                 continue
             try:
-                known = spec or _unknown(name, table, hint=refused < MAX_PROBLEMS)
-                _take(chosen if of in ("", language) else dict(chosen), known, value, trusted=layer.trusted)
+                known = spec or _unknown(name, self.table, hint=refused < MAX_PROBLEMS)
+                parsed = self._permitted(_parse(value, known), known, layer)
             except _RefusedError as error:
                 refused += 1
                 if refused <= MAX_PROBLEMS:
-                    problems.append(Problem(layer.origin, shown(name), str(error)))
+                    self.problems.append(Problem(layer.place(name), shown(name), str(error)))
+                continue
+            if of in ("", self._language):
+                self._take(known, parsed, layer, name)
         if refused > MAX_PROBLEMS:
-            problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more are ignored"))
-    return Settings(**chosen), tuple(problems)
+            self.problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more are ignored"))
+
+    def _permitted(self, value: Any, spec: Spec, layer: SettingsLayer) -> Any:
+        """The value after a layer asks for `value`; raises `_RefusedError` if it may not set it at all."""
+        if layer.trusted:
+            return value
+        if spec.scope is Scope.MACHINE:
+            raise _RefusedError(
+                "ignored, because a repository could have set it: use your own settings file, initializationOptions or "
+                "an option of serve"
+            )
+        is_rule = layer.repository and spec.attribute in self._ruled
+        adds = spec.kind is tuple and spec.scope is Scope.NARROW
+        if not adds and spec.strict and (spec.scope is Scope.NARROW or is_rule):
+            return spec.stricter(self.chosen[spec.attribute], value)
+        return value
+
+    def _take(self, spec: Spec, value: Any, layer: SettingsLayer, name: str) -> None:
+        before, places = self.chosen[spec.attribute], self.places[spec.attribute]
+        if layer.trusted:
+            self._ruled.add(spec.attribute)
+        if spec.scope is Scope.NARROW and isinstance(value, tuple):  # lists of exclusions add up
+            self.chosen[spec.attribute] = tuple(dict.fromkeys((*before, *value)))
+        elif layer.trusted or value != before:
+            self.chosen[spec.attribute] = value
+            places.clear()
+        else:
+            return
+        places.append((layer, name))
 
 
 def languages_of(layers: Sequence[SettingsLayer]) -> set[str]:
@@ -79,16 +150,6 @@ def _of_language(name: str, table: Mapping[str, Spec]) -> tuple[str, str]:
         if plain in table and table[plain].by_language:
             return language, plain
     return "", name
-
-
-def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -> None:
-    """Put a value into `chosen`; raises `_RefusedError` if it is invalid, or its source may not set it."""
-    parsed = _parse(value, spec)
-    if not trusted:
-        parsed = _restricted(parsed, chosen[spec.attribute], spec)
-    if spec.scope is Scope.NARROW and isinstance(parsed, tuple):  # lists of exclusions add up
-        parsed = tuple(dict.fromkeys((*chosen[spec.attribute], *parsed)))
-    chosen[spec.attribute] = parsed
 
 
 def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
@@ -134,7 +195,9 @@ def _parse(value: object, spec: Spec) -> object:
     if spec.default and not value:
         raise _RefusedError(f"must not be empty; the default is {spec.default}")
     if spec.choices and value not in spec.choices:
-        raise _RefusedError(f"must be one of {', '.join(spec.choices)}, not {_shown(value)}")
+        raise _RefusedError(
+            f"must be one of {', '.join(spec.choices)}, not {_shown(value)}{_nearest(value, spec.choices)}"
+        )
     return value
 
 
@@ -150,21 +213,6 @@ def _parse_number(value: object, spec: Spec) -> float:
     return float(number) if spec.kind is float else number
 
 
-def _restricted(value: Any, current: Any, spec: Spec) -> object:
-    """The value after a repository asks for `value`; raises `_RefusedError` if it may not set it at all."""
-    if spec.scope is Scope.MACHINE:
-        raise _RefusedError(
-            "ignored, because a repository could have set it: use initializationOptions or an option of serve"
-        )
-    if spec.scope is Scope.WORKSPACE:
-        return value
-    if spec.kind is bool:
-        return min(value, current, key=(False, *spec.choices, True).index)
-    if spec.kind is int:
-        return min(value, current)
-    return value
-
-
 def _shown(value: object) -> str:
     try:
         return shown(repr(value), 40)
@@ -172,8 +220,8 @@ def _shown(value: object) -> str:
         return f"a huge {type(value).__name__}"
 
 
-def _nearest(name: str, table: Mapping[str, Spec]) -> str:
+def _nearest(name: str, known: Iterable[str]) -> str:
     if len(name) > _MAX_NAME:
         return ""
-    near = difflib.get_close_matches(name, table, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""

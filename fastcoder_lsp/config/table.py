@@ -33,7 +33,8 @@ class Scope(Enum):
     """The sources that may set a setting; repositories are not trusted."""
 
     WORKSPACE = "workspace"
-    """Harmless: a repository's `fastcoder.toml` may set it."""
+    """Harmless: a repository's `fastcoder.toml` may set it. Where the user's own file sets a rule (`Spec.strict`), a
+    repository may only make it stricter."""
     NARROW = "narrow"
     """A repository may only make it stricter: read less, suggest in fewer places."""
     MACHINE = "machine"
@@ -62,6 +63,9 @@ class Spec:
     choices: tuple[str, ...] = ()
     switch: bool = False
     """A switch whose default is one of `choices`; a default of true or false implies it."""
+    strict: Literal["", "low", "high", "limit"] = ""
+    """Of two values the stricter one: the lower or the higher (of choices the former or the latter); "limit": the
+    lower, where 0 and an empty list mean no limit. Empty: neither is stricter."""
 
     @property
     def attribute(self) -> str:
@@ -73,6 +77,16 @@ class Spec:
         """Whether it can be set for one language: it is read at each request, and not only at the start."""
         return self.scope is not Scope.MACHINE and self.name.partition(".")[0] in _BY_LANGUAGE
 
+    def stricter(self, one: Any, other: Any) -> Any:
+        """The stricter of two valid values; `one` if neither is."""
+        if self.strict == "limit" and not (one and other):
+            return one or other
+        if self.kind is tuple:
+            return tuple(entry for entry in one if entry in other) or one
+        choices = (False, *self.choices, True) if self.kind is bool else self.choices
+        choose = max if self.strict == "high" else min
+        return choose(one, other, key=choices.index if choices else None)
+
     @property
     def kind(self) -> type:
         """bool, int, float, str or tuple (a list of texts)."""
@@ -81,6 +95,7 @@ class Spec:
 
 def _row(default: Any, scope: Scope, description: str, *, name: str = "", **limits: Any) -> Any:
     """A field of `Settings`; `name`: what users write, if it is not the field's name with a dot for the first `_`."""
+    limits.setdefault("strict", "low" if scope is Scope.NARROW else "")
     row = partial(Spec, default=default, scope=scope, description=description, **limits)
     return field(default=default, metadata={"row": row, "name": name})
 
@@ -164,7 +179,10 @@ class Settings:
         128, Scope.WORKSPACE, "Most tokens of a suggestion. A token has three to four characters.", low=1, high=1024
     )
     languages_include: tuple[str, ...] = _row(
-        (), Scope.WORKSPACE, "Suggest only in these languages (LSP ids). Empty: in all."
+        (),
+        Scope.WORKSPACE,
+        "Suggest only in these languages (LSP ids). Empty: in all.",
+        strict="limit",
     )
     languages_exclude: tuple[str, ...] = _row(
         (), Scope.NARROW, "Never suggest in these languages (LSP ids), nor read their files."
@@ -173,6 +191,7 @@ class Settings:
         False,
         Scope.WORKSPACE,
         "Show suggestions in the completion menu too. Clients without inline completion always show them there.",
+        strict="low",
     )
     popup_budget_ms: int = _row(
         500, Scope.WORKSPACE, "Time limit for the completion menu, in milliseconds.", low=20, high=20000
@@ -206,7 +225,8 @@ class Settings:
         Scope.WORKSPACE,
         "`saver` prepares nothing in pauses, at a resting cursor or after an accepted suggestion, and suggests edits "
         "only by key. `auto`: `saver` on battery, else `normal`.",
-        choices=("normal", "saver", "auto"),
+        choices=("normal", "auto", "saver"),
+        strict="high",
     )
     quiet_mode: str = _row(
         "always",
@@ -214,6 +234,7 @@ class Settings:
         "When to suggest: `always`, also while you type; `resting`, after `quiet.delay_ms` without a key, at "
         "least 700; `invoked`, only by key.",
         choices=("always", "resting", "invoked"),
+        strict="high",
     )
     quiet_delay_ms: int = _row(
         0,
@@ -221,6 +242,7 @@ class Settings:
         "Milliseconds to wait after a key before a suggestion appears by itself. Typing along one needs no wait.",
         low=0,
         high=10_000,
+        strict="high",
     )
     quiet_lines: int = _row(
         0,
@@ -228,6 +250,7 @@ class Settings:
         "Most lines of a suggestion that appears by itself; accept them to see the rest. 0: no limit.",
         low=0,
         high=1000,
+        strict="limit",
     )
     quiet_min_characters: int = _row(
         0,
@@ -235,9 +258,13 @@ class Settings:
         "Fewest characters, without blanks, of a suggestion that appears by itself.",
         low=0,
         high=1000,
+        strict="high",
     )
     quiet_deletions: bool = _row(
-        False, Scope.WORKSPACE, "After you delete text, suggest nothing by itself until you type again."
+        False,
+        Scope.WORKSPACE,
+        "After you delete text, suggest nothing by itself until you type again.",
+        strict="high",
     )
     edits_model: str = _row(
         "",
@@ -251,27 +278,39 @@ class Settings:
         "Least probability of the edit model's change. Higher: fewer and surer suggestions.",
         low=0.0,
         high=1.0,
+        strict="high",
     )
     edits_analogy: bool = _row(
         True,
         Scope.WORKSPACE,
         "After you make the same change twice, suggest it at similar places of the file. Needs no edit model.",
+        strict="low",
     )
-    edits_automatic: bool = _row(True, Scope.WORKSPACE, "Suggest edits in pauses. `false`: only by key.")
+    edits_automatic: bool = _row(
+        True,
+        Scope.WORKSPACE,
+        "Suggest edits in pauses. `false`: only by key.",
+        strict="low",
+    )
     where_middle_of_word: bool = _row(
-        False, Scope.WORKSPACE, "Suggest while you type inside a word that continues right of the cursor."
+        False,
+        Scope.WORKSPACE,
+        "Suggest while you type inside a word that continues right of the cursor.",
+        strict="low",
     )
     where_comments: str = _row(
         "always",
         Scope.WORKSPACE,
         "Suggest in comments. `invoked`: only by key.",
         choices=("always", "invoked", "never"),
+        strict="high",
     )
     where_strings: str = _row(
         "always",
         Scope.WORKSPACE,
         "Suggest in strings and docstrings. `invoked`: only by key.",
         choices=("always", "invoked", "never"),
+        strict="high",
     )
     where_prose: str = _row(
         "always",
@@ -279,6 +318,7 @@ class Settings:
         "Suggest in prose: commit messages, plain text, reStructuredText, and Markdown outside code blocks. `invoked`: "
         "only by key.",
         choices=("always", "invoked", "never"),
+        strict="high",
     )
     where_secrets: bool = _row(
         False,
@@ -292,6 +332,7 @@ class Settings:
         "seconds pass. 0: no limit.",
         low=0,
         high=1000,
+        strict="limit",
     )
     context_enabled: bool | Literal["auto"] = _row(
         "auto",

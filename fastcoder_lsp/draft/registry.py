@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = [
     "change",
     "group_of",
     "make",
+    "read_name",
     "reads_datastore",
     "require_smaller",
     "require_tuned",
@@ -101,15 +103,22 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
     Raises:
         UsageError: no such drafter or parameter, or an invalid value.
     """
+    known, parameters = read_name(name)
+    drafter = known.make(parameters, parts or DrafterParts())
+    drafter.name = name
+    return drafter
+
+
+def read_name(name: str) -> tuple[Specification[Any], Any]:
+    """The specification and the parameters that a drafter's name stands for; raises as `make`."""
     plain, _, settings = name.partition(":")
     known = SPECIFICATIONS.get(plain)
     if known is None:
-        raise UsageError(f"there is no drafter '{plain}'", f"Choose one of: {', '.join(SPECIFICATIONS)}.")
+        near = "".join(f"Did you mean {one}? " for one in get_close_matches(plain, SPECIFICATIONS, n=1))
+        raise UsageError(f"there is no drafter '{plain}'", f"{near}Choose one of: {', '.join(SPECIFICATIONS)}.")
     pairs = (part.partition("=") for part in settings.split(",") if part)
     changes = {key.strip(): value.strip() for key, _, value in pairs}
-    drafter = known.make(change(known.parameters, plain, changes), parts or DrafterParts())
-    drafter.name = name
-    return drafter
+    return known, change(known.parameters, plain, changes)
 
 
 def require_tuned(name: str, trained: Trained) -> None:

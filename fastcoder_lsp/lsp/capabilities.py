@@ -10,8 +10,8 @@ from lsprotocol import types
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.document import Encoding
-from fastcoder_lsp.workspace.folders import SETTINGS_FILE
 from fastcoder_lsp.workspace.paths import uri_of
+from fastcoder_lsp.workspace.settings_files import SETTINGS_FILE
 
 TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
 
@@ -156,6 +156,11 @@ class Registrar:
             wanted["workspace/didChangeWatchedFiles"] = types.DidChangeWatchedFilesRegistrationOptions([watcher])
         if wanted:
             self._register([types.Registration(str(uuid.uuid4()), *one) for one in wanted.items()])
+
+    @property
+    def can_offer_popup(self) -> bool:
+        """Whether suggestions can appear in the completion menu without a restart."""
+        return self._static_popup or self._client.registers_completion
 
     def offer_popup(self, *, wanted: bool) -> None:
         """Settings changed: offer suggestions in the completion menu, or withdraw them."""

@@ -1,11 +1,13 @@
 """The settings of a session, by folder: layers of what the client and files contain, which handlers pass in."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from fastcoder_lsp.config import Problem, Settings, SettingsLayer, languages_of, resolve, specs
-from fastcoder_lsp.workspace.folders import Folder, read_settings_file
+from fastcoder_lsp.workspace.folders import Folder
+from fastcoder_lsp.workspace.settings_files import read_own_settings, read_settings_file
 
 SECTION = "fastcoder"
 _MOST_LANGUAGES: Final = 100  # languages that are looked at: a repository may name any number
@@ -17,8 +19,9 @@ configurations of Copilot's server have."""
 class Configuration:
     """Settings by folder.
 
-    From weak to strong: the folder's `fastcoder.toml`, `initializationOptions`, `workspace/configuration`,
-    `workspace/didChangeConfiguration`, the command line.
+    From weak to strong: the user's own file, the folder's `fastcoder.toml`, `initializationOptions`,
+    `workspace/configuration`, `workspace/didChangeConfiguration`, the command line. A file that becomes invalid keeps
+    its last valid values.
     """
 
     def __init__(self, command_line: Mapping[str, Any]) -> None:
@@ -26,7 +29,7 @@ class Configuration:
         self._initial: list[SettingsLayer] = []
         self._pulled: dict[str | None, SettingsLayer] = {}
         self._pushed: list[SettingsLayer] = []
-        self._files: dict[str, SettingsLayer] = {}
+        self._files: dict[str | None, SettingsLayer] = {}  # the last valid ones; of None the user's own
         self._settings: dict[tuple[str | None, str], Settings] = {(None, ""): Settings()}
         self._layers: dict[str | None, list[SettingsLayer]] = {}
         self._rejected: list[Problem] = []
@@ -68,26 +71,35 @@ class Configuration:
         self._pushed = [SettingsLayer("didChangeConfiguration", table, trusted=trusted)]
 
     def resolve(self, folders: Iterable[Folder]) -> tuple[Problem, ...]:
-        """Resolve the layers again, reading the folders' files; returns each rejected value once."""
+        """Resolve the layers again, reading the settings files; returns each rejected value once."""
         problems = dict.fromkeys(self._rejected)
         self._settings, self._layers = {}, {}
+        own = self._file(None, read_own_settings(), problems)
+        known: dict[str | None, tuple[SettingsLayer, ...]] = {None: own}
         for folder in (None, *folders):
             uri = folder.uri if folder else None
-            self._layers[uri] = self._folder_layers(folder, problems) if folder else self._session_layers()
+            if folder is not None:
+                known[uri] = self._file(uri, read_settings_file(folder.path), problems)
+            self._layers[uri] = [*own, *(known[uri] if folder else ()), *self._client_layers(uri)]
             self._settings[uri, ""], rejected = resolve(self._layers[uri])
             problems |= dict.fromkeys(rejected)
+        self._files = {uri: layer for uri, layers in known.items() for layer in layers}
         return tuple(problems)
 
-    def _session_layers(self) -> list[SettingsLayer]:
-        pulled = [self._pulled[None]] if None in self._pulled else []
+    def _client_layers(self, uri: str | None) -> list[SettingsLayer]:
+        pulled = [self._pulled[one] for one in dict.fromkeys((None, uri)) if one in self._pulled]
         return [*self._initial, *pulled, *self._pushed, self._command_line]
 
-    def _folder_layers(self, folder: Folder, problems: dict[Problem, None]) -> list[SettingsLayer]:
-        file, problem = read_settings_file(folder)
-        if problem is not None:
-            problems[problem] = None
-        pulled = [self._pulled[uri] for uri in (None, folder.uri) if uri in self._pulled]
-        return [*([file] if file else []), *self._initial, *pulled, *self._pushed, self._command_line]
+    def _file(
+        self, uri: str | None, read: SettingsLayer | Problem | None, problems: dict[Problem, None]
+    ) -> tuple[SettingsLayer, ...]:
+        """The layer of a file that was read now, or its last valid one; none if there is no file."""
+        if not isinstance(read, Problem):
+            return () if read is None else (read,)
+        before = self._files.get(uri)
+        instead = "Until then its last valid settings apply." if before else "Until then it is ignored."
+        problems[replace(read, message=f"{read.message} {instead}")] = None
+        return () if before is None else (before,)
 
     def _table(self, values: object, origin: str) -> Mapping[str, Any]:
         """`values` as a table; anything else is reported at the next `resolve`."""

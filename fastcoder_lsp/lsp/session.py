@@ -27,6 +27,7 @@ from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.edits import NextEdits
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
+from fastcoder_lsp.lsp.settings_watch import SettingsWatch
 from fastcoder_lsp.lsp.status import Outcomes, Reporter, Snooze, notify_late
 from fastcoder_lsp.lsp.usage import Accepts, UsageCounter
 from fastcoder_lsp.usage import UsageStore
@@ -38,6 +39,7 @@ from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.regular import file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above, secret_lines, secret_values
+from fastcoder_lsp.workspace.settings_files import settings_paths
 
 _VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
 _MAX_BYTES = 10_000
@@ -164,7 +166,10 @@ class Session:
         )
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
-        self._reported: set[Problem] = set()
+        self._reported: tuple[Problem, ...] = ()
+        self._watch = SettingsWatch(
+            lambda: settings_paths(self.folders.paths()), partial(self._call_soon, self.refresh)
+        )
         self._resolve()
         self._active = self.settings()
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
@@ -183,6 +188,7 @@ class Session:
         self.reporter.context, self.reporter.diagnostics = self.uses_context, self.uses_diagnostics
         self.reporter.edits = self.wants_edits
         self.reporter.snoozed, self.reporter.saves = lambda: self.snooze.minutes, self.saves
+        self._watch.start()
 
     def settings(self, folder: Folder | None = None, language: str = "") -> Settings:
         """The settings of a folder, for a language; without a folder, the session's."""
@@ -243,8 +249,10 @@ class Session:
 
     def refresh(self) -> None:
         """Resolve settings, settings files and folders again, and apply the result."""
+        had_popup = self.wants_popup()
         self._resolve()
         settings = self.settings()
+        self._tell_what_waits(self._active, settings, had_popup=had_popup)
         self.edits.history.rules_changed()
         if not self.wants_edits() and not any(map(_wants_changes, self._folder_settings().values())):
             self.edits.clear()
@@ -265,6 +273,15 @@ class Session:
         self.registrar.offer_popup(wanted=self.wants_popup())
         self.reporter.tell()
 
+    def _tell_what_waits(self, before: Settings, now: Settings, *, had_popup: bool) -> None:
+        """Say which changed settings need a restart."""
+        if now.host_linger_s != before.host_linger_s and now.host_enabled:
+            text = "`host.linger_s` applies to the next shared process. To end this one, run: fastcoder-lsp host stop"
+            self.reporter.notice(text, MessageType.Info, again=True)
+        if self.wants_popup() and not had_popup and not self.registrar.can_offer_popup:
+            text = "`popup.enabled` applies after a restart of the editor or its language server."
+            self.reporter.notice(text, MessageType.Info, again=True)
+
     def toggle(self) -> bool:
         """Switch completion off or on, until the settings change; returns whether it is on now."""
         self._override = not (self._active.enabled if self._override is None else self._override)
@@ -282,6 +299,7 @@ class Session:
 
     def close(self) -> None:
         """End the session; the host may take a moment to stop."""
+        self._watch.stop()
         self._closed_documents.stop()
         self.snooze.stop()
         self.usage.close()
@@ -370,10 +388,12 @@ class Session:
         self.service.document_closed(uri)
 
     def _resolve(self) -> None:
-        new = [problem for problem in self.configuration.resolve(self.folders) if problem not in self._reported]
+        before, self._reported = self._reported, self.configuration.resolve(self.folders)
+        new = [problem for problem in self._reported if problem not in before]
+        files, values = ([str(one) for one in new if bool(one.name) is named] for named in (False, True))
         if new:
-            self._reported.update(new)
-            self.reporter.notice("ignored settings:\n" + "\n".join(map(str, new)))
+            lines = [*files, *(["ignored settings:", *values] if values else [])]
+            self.reporter.notice("\n".join(lines), again=True)
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
         self._rules = {}

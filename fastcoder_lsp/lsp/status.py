@@ -228,9 +228,9 @@ class Reporter:
         else:
             self._indexing.end(counted(total, "file"))
 
-    def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
-        """Show `text` to the user once; later it only goes to the log."""
-        if text in self._noticed:
+    def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning, *, again: bool = False) -> None:
+        """Show `text` to the user once; later it only goes to the log, unless it is to be shown `again`."""
+        if text in self._noticed and not again:
             logger.info("again: %s", text)
             return
         logger.warning("%s", text)

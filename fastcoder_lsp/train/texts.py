@@ -18,12 +18,12 @@ from fastcoder_lsp.index.corpus import Corpora, is_name
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace import git
 from fastcoder_lsp.workspace.corpus_files import standard_library, texts_of
-from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 from fastcoder_lsp.workspace.ignore import git_folders
 from fastcoder_lsp.workspace.languages import is_known, language_of
 from fastcoder_lsp.workspace.regular import read_real
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines
+from fastcoder_lsp.workspace.settings_files import layers_of_files
 
 STANDARD_LIBRARY = "stdlib"
 CORPUS_PREFIX = "corpus:"
@@ -165,8 +165,7 @@ def read_history(repository: Path, commit: str | None, most: int) -> CommitHisto
 
 
 def _changes(repository: Path, clone: Path, commits: Sequence[str]) -> Iterator[FileChange]:
-    from_file, _ = read_settings_file(Folder(repository.as_uri(), repository))
-    settings, _ = resolve([from_file] if from_file else [])
+    settings, _ = resolve(layers_of_files(repository)[0])
     rules, room = ReadingRules([repository], settings), MOST_BYTES
     allowed: dict[str, bool] = {}
 

@@ -1,23 +1,16 @@
-"""The workspace's folders in the client's order, their settings files, and the paths of their indexes."""
+"""The workspace's folders in the client's order, and the paths of their indexes."""
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastcoder_lsp.config import Problem, Settings, SettingsLayer
-from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.paths import path_of
-from fastcoder_lsp.workspace.regular import read_regular
 from fastcoder_lsp.workspace.rules import reading_settings, resolved
-
-SETTINGS_FILE = "fastcoder.toml"
-_MAX_NAME = 1_000
-_MAX_SETTINGS_BYTES = 100_000
-_MAX_DOTS = 2_000  # the cost of reading a dotted name grows with the square of its parts
+from fastcoder_lsp.workspace.settings_files import SETTINGS_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +50,6 @@ class Folders:
         """The innermost folder that contains `path`."""
         holding = [folder for folder in self._folders.values() if path is not None and path.is_relative_to(folder.path)]
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
-
-
-def read_settings_file(folder: Folder) -> tuple[SettingsLayer | None, Problem | None]:
-    """The layer of a folder's `fastcoder.toml`, never trusted; (None, None) if there is no such file."""
-    path = folder.path / SETTINGS_FILE
-    origin = shown(str(path), _MAX_NAME)
-    try:
-        content = read_regular(path, _MAX_SETTINGS_BYTES + 1, inside=resolved(folder.path))
-        if len(content) > _MAX_SETTINGS_BYTES or content.count(b".") > _MAX_DOTS:
-            return None, Problem(origin, "file", "too large to be read")
-        return SettingsLayer(origin, tomllib.loads(content.decode("utf-8-sig")), trusted=False), None
-    except (FileNotFoundError, NotADirectoryError):
-        return None, None
-    except OSError as error:
-        return None, Problem(origin, "file", f"cannot be read: {error.strerror}")
-    except RecursionError:
-        return None, Problem(origin, "file", "is nested too deeply")
-    except ValueError as error:
-        return None, Problem(origin, "file", f"is not TOML: {shown(str(error), 200)}")
 
 
 _MARKS: Final = (".git", ".hg", ".svn", ".jj", SETTINGS_FILE)

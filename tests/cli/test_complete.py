@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.cli import complete, once, terminal
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.config import Settings, SettingsLayer
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     Completion,
     CompletionRequest,
@@ -249,13 +249,7 @@ def test_the_workspace_is_the_repository_that_holds_the_file(tmp_path: Path) -> 
     assert workspace_of(inner / "a.py", home) == inner
 
 
-def test_a_workspaces_own_settings_hold_for_its_index(tmp_path: Path) -> None:
-    """Its fastcoder.toml says what is not to be read, as it does in an editor."""
-    (tmp_path / "fastcoder.toml").write_text('read.exclude = ["private/"]\n', encoding="utf-8")
-    own = SettingsLayer("command line", {"completion.max_tokens": 7}, trusted=True)
-    [(root, settings)] = complete.workspace(tmp_path, tmp_path / "a.py", own).items()
-    assert root == tmp_path
-    assert settings.read_exclude == ("private/",)
-    assert settings.completion_max_tokens == 7
+def test_a_named_workspace_must_exist(tmp_path: Path) -> None:
+    assert complete.workspace(tmp_path, tmp_path / "a.py") == tmp_path
     with pytest.raises(UsageError, match="no such folder"):
-        complete.workspace(tmp_path / "absent", tmp_path / "a.py", own)
+        complete.workspace(tmp_path / "absent", tmp_path / "a.py")

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.start import is_path, leave_folder, name_fully, whole_path
-from fastcoder_lsp.config import Scope, Settings, SettingsLayer, cache_folder, resolve, specs
+from fastcoder_lsp.config import (
+    Problem,
+    Scope,
+    Settings,
+    SettingsLayer,
+    cache_folder,
+    origins,
+    own_settings_file,
+    resolve,
+    specs,
+)
 from fastcoder_lsp.config.environment import find_program, neutral_folder, python_command
 from fastcoder_lsp.config.resolve import MAX_ENTRIES, MAX_PROBLEMS, shown
+from fastcoder_lsp.config.settings_text import parse_settings
 from fastcoder_lsp.errors import UsageError
 from scripts.settings_files import outputs, properties
 
@@ -143,6 +155,97 @@ def test_a_switch_with_a_middle_is_narrowed_to_the_stricter_of_two(mine: bool | 
         settings, [problem] = resolve([user({"context.enabled": mine}), user({"context.enabled": wrong})])
         assert settings.context_enabled == mine
         assert "true or false or auto" in problem.message
+
+
+RULES = [
+    ("quiet.mode", "invoked", "always"),
+    ("quiet.lines", 1, 5),
+    ("quiet.lines", 5, 0),
+    ("quiet.delay_ms", 900, 1),
+    ("quiet.deletions", True, False),
+    ("where.prose", "never", "invoked"),
+    ("where.rejections", 3, 0),
+    ("power", "saver", "auto"),
+    ("popup.enabled", False, True),
+    ("edits.automatic", False, True),
+    ("edits.threshold", 0.9, 0.1),
+    ("languages.include", ["c"], ["python"]),
+    ("languages.include", ["c"], []),
+]
+
+
+@pytest.mark.parametrize(("name", "strict", "loose"), RULES)
+def test_a_repository_loosens_no_rule_of_the_users_file(name: str, strict: Any, loose: Any) -> None:
+    """Whichever of the two sets the stricter one; without one of the user's, a repository's counts."""
+    spec = specs()[name]
+    wanted = tuple(strict) if isinstance(strict, list) else strict
+    file = partial(SettingsLayer, "fastcoder.toml", trusted=False, repository=True)
+    for values in ([user({name: strict}), file({name: loose})], [user({name: loose}), file({name: strict})]):
+        if loose != ["python"] or values[0].values[name] == strict:
+            settings, problems = resolve(values)
+            assert (getattr(settings, spec.attribute), problems) == (wanted, ())
+    assert getattr(resolve([file({name: loose})])[0], spec.attribute) == (tuple(loose) if wanted == ("c",) else loose)
+    assert getattr(resolve([user({name: strict}), user({name: loose})])[0], spec.attribute) != wanted
+
+
+def test_a_rule_for_one_language_holds_against_a_repository() -> None:
+    own = user({"languages.python.quiet.mode": "invoked"})
+    theirs = SettingsLayer("fastcoder.toml", {"quiet.mode": "resting"}, trusted=False, repository=True)
+    assert resolve([own, theirs], "python")[0].quiet_mode == "invoked"
+    assert resolve([own, theirs], "c")[0].quiet_mode == "resting"
+
+
+def test_origins_name_the_file_and_the_line() -> None:
+    own = parsed("/own", 'model = "x/y"\nread.exclude = ["a"]\n\n[quiet]\nlines = 1\n', repository=False)
+    theirs = parsed("/theirs", '[read]\nexclude = ["b"]\n[quiet]\nlines = 4\n[completion]\nmax_tokens = 7\n')
+    assert origins([own, theirs]) == {
+        "model": "/own:1",
+        "read.exclude": "/own:2 and /theirs:2",
+        "quiet.lines": "/own:5",
+        "completion.max_tokens": "/theirs:6",
+    }
+
+
+def parsed(origin: str, text: str, *, repository: bool = True) -> SettingsLayer:
+    layer = parse_settings(origin, text.encode(), repository=repository)
+    assert isinstance(layer, SettingsLayer)
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "says"),
+    [
+        (b"a = 1\nb = \n", ":2", "not valid TOML: Invalid value in column"),
+        (b"a = [1,\n2", ":1", "not valid TOML: Unclosed array"),
+        (b"a = 1\na = 2\n", ":2", "not valid TOML: Cannot overwrite a value"),
+        ("a = 1".encode("utf-16"), ":1", "not UTF-8"),
+        (b"a = 1\nb = '\xff'\n", ":2", "not UTF-8"),
+        (b"a" * 200_000, "", "too large"),
+        (b"a=" + b"[" * 5_000, "", "nested too deeply"),
+    ],
+)
+def test_an_error_in_a_file_names_the_line(content: bytes, place: str, says: str) -> None:
+    problem = parse_settings("/a/fastcoder.toml", content, repository=True)
+    assert isinstance(problem, Problem)
+    assert str(problem).startswith(f"/a/fastcoder.toml{place}: The file is ")
+    assert says in problem.message
+
+
+def test_a_wrong_value_names_its_line() -> None:
+    text = '# x = 1\n[languages.c."quiet"]\nlines = "no"\n[where]\n  comments = "nevr"\n'
+    _, problems = resolve([parsed("/a", text)])
+    assert [problem.origin for problem in problems] == ["/a:5", "/a:3"]
+    assert problems[0].message.endswith("did you mean never?")
+
+
+def test_the_users_own_file_is_below_the_config_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert own_settings_file() == tmp_path / "fastcoder" / "fastcoder.toml"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = own_settings_file()
+    assert found is not None
+    assert found.is_absolute()
 
 
 JSON = st.recursive(

@@ -1,11 +1,14 @@
 """Settings over the wire: where they come from, which is stronger, and what a repository may not set."""
 
+import asyncio
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Json, RawClient, initialized, running
+from tests.lsp.raw_client import WAIT_S, Json, RawClient, initialized, running
 
 PULLS: Json = {"textDocument": {"inlineCompletion": {}}, "workspace": {"configuration": True}}
 
@@ -94,6 +97,123 @@ async def test_a_saved_or_changed_settings_file_holds_at_once(tmp_path: Path) ->
         settings.unlink()
         client.notify("workspace/didChangeWatchedFiles", {"changes": [{"uri": settings.as_uri(), "type": 3}]})
         assert await suggests_in(client, code)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own settings file, which does not exist yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    file = tmp_path / "config" / "fastcoder" / "fastcoder.toml"
+    file.parent.mkdir(parents=True)
+    return file
+
+
+async def test_the_users_own_file_is_weaker_than_a_folders(own: Path, tmp_path: Path) -> None:
+    save_again(own, 'languages.exclude = ["sql"]\nwhere.comments = "never"\nread.max_line_length = 90\n')
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "fastcoder.toml").write_text('where.comments = "always"\nread.max_line_length = 200\n')
+    async with initialized(rootUri=folder.as_uri()) as client:
+        assert await suggests_in(client, folder / "a.py")
+        assert not await suggests_in(client, folder / "a.sql", "sql")
+        client.open((folder / "b.py").as_uri(), "# say ", "python")
+        assert not await client.inline((folder / "b.py").as_uri(), 0, 6), "a folder loosens no rule of the user's"
+        client.open((folder / "c.py").as_uri(), "x = " + "y" * 100, "python")
+        assert not await client.inline((folder / "c.py").as_uri(), 0, 4)
+        assert client.notices() == []
+
+
+async def test_the_users_own_file_names_a_model(own: Path) -> None:
+    save_again(own, 'model = "the/users"\n')
+    async with initialized() as client:
+        assert not await suggests(client, "python")
+        [notice] = client.notices()
+        assert "the/users" in notice
+
+
+def save_again(file: Path, text: str, mode: int = 0o600) -> None:
+    """Delete a file, and write it anew."""
+    file.unlink(missing_ok=True)
+    file.write_text(text)
+    file.chmod(mode)
+
+
+def turn_into_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+async def until_suggested(client: RawClient, uri: str, *, wanted: bool) -> None:
+    """Ask until there is a suggestion in an open document, or none."""
+
+    async def asked() -> None:
+        while bool(await client.inline(uri, 0, 4)) != wanted:
+            pass
+
+    await asyncio.wait_for(asked(), WAIT_S)
+
+
+def replaced(file: Path, text: str) -> None:
+    """Save as editors do: a new file takes the name."""
+    (file.parent / "new").write_text(text)
+    (file.parent / "new").replace(file)
+
+
+def linked(file: Path, text: str) -> None:
+    """Save through a link, as where the file is kept with others."""
+    (file.parent / "elsewhere.toml").write_text(text)
+    file.unlink(missing_ok=True)
+    file.symlink_to(file.parent / "elsewhere.toml")
+
+
+@pytest.mark.parametrize("whose", ["own", "folder"])
+@pytest.mark.parametrize("save", [Path.write_text, replaced, linked])
+async def test_a_file_is_read_again_while_the_server_runs(own: Path, tmp_path: Path, whose: str, save: Any) -> None:
+    """Without a word from the client: broken it keeps its last valid values, and the error is said at once."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = own if whose == "own" else folder / "fastcoder.toml"
+    off, broken = 'languages.exclude = ["python"]\n', "\nenabled = flase\n"
+    code = folder / "a.py"
+    async with initialized(rootUri=folder.as_uri()) as client:
+        assert await suggests_in(client, code)
+        save(file, off)
+        await until_suggested(client, code.as_uri(), wanted=False)
+        save(file, broken)
+        await client.until(client.notices)
+        assert f"{file}:2: The file is not valid TOML" in client.notices()[0]
+        assert not await suggests_in(client, code)
+        save(file, off + "no_such = 1\n")
+        await client.until(lambda: len(client.notices()) == 2)
+        assert f"{file}:2: no_such: unknown setting" in client.notices()[1]
+        save(file, broken)
+        await client.until(lambda: len(client.notices()) == 3)
+        file.unlink()
+        await until_suggested(client, code.as_uri(), wanted=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and rights of Unix")
+async def test_a_file_that_cannot_be_read_keeps_its_settings(own: Path) -> None:
+    save_again(own, 'languages.exclude = ["python"]\n')
+    async with initialized() as client:
+        assert not await suggests(client, "python")
+        turn_into_pipe(own)
+        await client.until(client.notices)
+        assert "cannot be read: not a regular file" in client.notices()[0]
+        assert not await suggests(client, "python")
+        save_again(own, 'languages.exclude = ["sql"]\n', 0o666)
+        await client.until(lambda: len(client.notices()) == 2)
+        assert "other users can write it" in client.notices()[1]
+        save_again(own, 'languages.exclude = ["sql"]\n')
+        await until_suggested(client, "untitled:python", wanted=True)
+        assert not await suggests(client, "sql")
+
+
+async def test_a_setting_that_needs_a_restart_is_named(own: Path) -> None:
+    async with initialized() as client:
+        save_again(own, "host.linger_s = 5\n")
+        await client.until(client.notices)
+        assert "`host.linger_s` applies to the next shared process" in client.notices()[0]
 
 
 EVIL: Json = {"model": "/evil/model", "log.file": "/evil/log", "engine": "cpu-fp32", "threads": 64}

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.cli.options import chosen_settings
 from fastcoder_lsp.config.environment import python_command
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp play src/app.py",
     )
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a file of yours, opened without saving")
-    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
-    parser.add_argument("--engine", help="the engine that runs the model (default: auto)")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting)")
+    parser.add_argument("--engine", help="the engine that runs the model (default: the setting)")
     parser.add_argument("--script", action="store_true", help="play the scripted session, in a terminal too")
     parser.set_defaults(run=run)
 
@@ -37,10 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
     from fastcoder_lsp.model import find
 
-    # The server would report the same, but only after the screen is drawn.
-    find("auto" if arguments.model is None else arguments.model)
-    place = sample_playground() if arguments.file is None else user_playground(arguments.file)
     options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
+    settings, _ = chosen_settings("play", options)
+    if not settings.remote_url:
+        find(settings.model)  # the server would report the same, but only after the screen is drawn
+    place = sample_playground() if arguments.file is None else user_playground(arguments.file)
     if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):
         asyncio.run(_scripted(place, options))
     else:

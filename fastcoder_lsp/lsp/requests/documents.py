@@ -9,8 +9,8 @@ from lsprotocol import types
 from fastcoder_lsp.lsp.requests.ask import document_of, edits_of, prefetch
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import Cell
-from fastcoder_lsp.workspace.folders import SETTINGS_FILE
 from fastcoder_lsp.workspace.paths import path_of
+from fastcoder_lsp.workspace.settings_files import SETTINGS_FILE
 
 logger = logging.getLogger(__name__)
 

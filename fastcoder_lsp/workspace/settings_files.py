@@ -1,0 +1,67 @@
+"""Reads the settings files: a folder's `fastcoder.toml`, which a repository may have written, and the user's own."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from fastcoder_lsp.config import Problem, SettingsLayer
+from fastcoder_lsp.config.environment import own_settings_file
+from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.config.settings_text import MAX_BYTES, parse_settings
+from fastcoder_lsp.workspace.regular import read_regular
+from fastcoder_lsp.workspace.rules import resolved
+
+SETTINGS_FILE: Final = "fastcoder.toml"
+_MAX_NAME = 1_000
+
+
+def settings_paths(folders: Iterable[Path]) -> list[Path]:
+    """The user's own file and those of folders; they need not exist."""
+    own = own_settings_file()
+    return [*([own] if own is not None else []), *(folder / SETTINGS_FILE for folder in folders)]
+
+
+def read_own_settings() -> SettingsLayer | Problem | None:
+    """The layer of the user's own file, why it has none, or None if there is no such file."""
+    path = own_settings_file()
+    return None if path is None else _read(path, partial(_read_own, path), repository=False)
+
+
+def read_settings_file(folder: Path) -> SettingsLayer | Problem | None:
+    """The same for a folder's file, which is not trusted; None too if the folder holds the user's own file."""
+    path = folder / SETTINGS_FILE
+    own = own_settings_file()
+    if own is not None and resolved(own) == resolved(path):
+        return None
+    read = partial(read_regular, path, MAX_BYTES + 1, inside=resolved(folder))
+    return _read(path, read, repository=True)
+
+
+def layers_of_files(folder: Path | None = None) -> tuple[list[SettingsLayer], list[Problem]]:
+    """The layers of the user's own file and of a folder's, weakest first, and why a file has none."""
+    found = [read_own_settings(), *([read_settings_file(folder)] if folder is not None else [])]
+    return (
+        [one for one in found if isinstance(one, SettingsLayer)],
+        [one for one in found if isinstance(one, Problem)],
+    )
+
+
+def _read(path: Path, read: Callable[[], bytes], *, repository: bool) -> SettingsLayer | Problem | None:
+    origin = shown(str(path), _MAX_NAME)
+    try:
+        return parse_settings(origin, read(), repository=repository)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return Problem(origin, "", f"The file cannot be read: {error.strerror}. Replace it, or make it readable.")
+
+
+def _read_own(path: Path) -> bytes:
+    """The user's own file, wherever links lead to. One that others can write is refused: it may name a server."""
+    facts = path.stat()
+    if os.name != "nt" and (facts.st_mode & stat.S_IWOTH or facts.st_uid not in (0, os.geteuid())):
+        raise OSError(0, "other users can write it", str(path))
+    return read_regular(path, MAX_BYTES + 1, inside=Path(resolved(path).anchor))
