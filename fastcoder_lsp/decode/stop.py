@@ -1,7 +1,8 @@
 r"""Stop rules: a completion ends with its line, statement or block, depending on the code around the cursor.
 
 A rule is a pure function of the generated text, and monotone: once it returns a length, later text never changes it.
-Every rule ends a text before a control character (`core.controls`). Texts have `\n` line ends.
+Every rule ends a text before a control character (`core.controls`), and before the line of one that is in a word.
+Texts have `\n` line ends.
 """
 
 import re
@@ -10,14 +11,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fastcoder_lsp import syntax
-from fastcoder_lsp.core.controls import CONTROL
-from fastcoder_lsp.syntax import indent, lex, width
+from fastcoder_lsp.core.controls import Control, first_control
+from fastcoder_lsp.syntax import MARKUP, indent, lex, width
 
 BODY_LINES = 24  # most lines of a body that the line above opens: about a screenful
 PARAGRAPH_LINES = 8  # most lines that continue a block: as many as people read before they accept
 _OVERLONG = 3  # a single statement may be longer than the limit by this factor before it is cut after any line
 _NEAR = 8000  # characters read on each side of the cursor, so that a rule costs the same in any file and on any line
-_LINE_END = re.compile(f"\n|{CONTROL.pattern}")
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -40,10 +40,11 @@ class LineRule:
 
     def cut(self, text: str) -> int | None:
         """The length of the text before its first line end or control character, once there is one."""
-        end = _LINE_END.search(text)
-        if end is None or end[0] == "\n":
-            return end and end.start()
-        return _cut_short(self.left, text[: end.start()], self.language)
+        line = text.partition("\n")[0]
+        control = _control(text, 0, self.left, self.language)
+        if control is None or control.at > len(line):
+            return len(line) if len(line) < len(text) else None
+        return 0 if control.in_word else _cut_short(self.left, line[: control.at], self.language)
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""
@@ -91,10 +92,11 @@ class _BlockScan:
     unrepeated: int = 0
 
     def go(self, text: str) -> int | None:
-        control = CONTROL.search(text, self.start)
-        end = self._lines(text if control is None else text[: control.start()])
+        rule = self.rule
+        control = _control(text, self.start, rule.head, rule.language)
+        end = self._lines(text if control is None else text[: control.at])
         if end is None and control is not None:
-            return _cut_short(self.rule.head, text[: control.start()], self.rule.language)
+            return self.kept if control.in_word else _cut_short(rule.head, text[: control.at], rule.language)
         return end
 
     def _lines(self, text: str) -> int | None:
@@ -187,7 +189,7 @@ class _BlockScan:
 
     def _begins_statement(self, line: str, above: str) -> bool:
         """Whether the statement above `line` is over where `line` stands at the body's own depth."""
-        if self.rule.language in syntax.MARKUP and syntax.open_tags(above):
+        if self.rule.language in MARKUP and syntax.open_tags(above):
             return False
         return not (syntax.closes_block(line) or syntax.continues_block(line))
 
@@ -238,6 +240,10 @@ def stop_rule(before: str, after: str, language: str) -> StopRule:
     goes_on = columns > 0 and (not left.strip() or not below or width(indent(below)) < columns)
     lines = PARAGRAPH_LINES if goes_on else BODY_LINES
     return BlockRule(left, None, goes_on=goes_on, below=below, lines=lines, language=language)
+
+
+def _control(text: str, start: int, head: str, language: str) -> Control | None:
+    return first_control(text, start, head, hyphens=language in MARKUP)
 
 
 def _cut_short(head: str, text: str, language: str) -> int:

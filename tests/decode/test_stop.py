@@ -83,7 +83,7 @@ def test_a_text_ends(code: str, said: str, expect: str, language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "control", ["\x1b", "\x07", "\b", "\0", "\x9b", "\u202e", "\u2066", "\u200b", "\ud800", "\U000e0041"]
+    "control", ["\x1b", "\x07", "\b", "\0", "\x9b", "\u202e", "\u2066", "\u200b", "\ud800", "\U000e0001"]
 )
 @pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
 def test_a_text_ends_before_a_control_character(control: str, before: str, after: str) -> None:
@@ -92,6 +92,48 @@ def test_a_text_ends_before_a_control_character(control: str, before: str, after
     if not after and not before.startswith("#"):
         check(f"{before}{CURSOR}", f"g(\n    1,{control}2)\n", "g(\n    1,")
         check(f"{before}{CURSOR}", f"return 1\n\n\ndef g():\n{control}", "return 1")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "👩\u200d🚀",
+        "👩🏽\u200d💻",
+        "🏳️\u200d🌈",
+        "👨\u200d👩\u200d👧\u200d👦",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
+        "می\u200cخواهم",
+        "کار\u200cها",
+        "र्\u200dय",
+        "क्\u200cष",
+        "ක්\u200dෂ",
+        "র\u200d্যাম",
+        "ന്\u200d",
+    ],
+)
+@pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
+def test_a_joiner_with_an_effect_is_text(word: str, before: str, after: str) -> None:
+    check(f"{before}{CURSOR}{after}", f'"{word}" + {word[0]}\nx = 1\n', f'"{word}" + {word[0]}')
+    check(f"{before}{word[0]}{CURSOR}{after}", f"{word[1:]}\nx = 1\n", word[1:])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("user\u200dname", "pay\u200cpal", "a\xadb", "👩\u200d", "👩\u200dx", "1\u200d🚀", "می\u200c", "می\u200cx", "न\u200dx"),
+        *("f\U000e0067\U000e007f", "\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4" + "\U000e0061" * 7 + "\U000e007f"),
+    ],
+)
+@pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
+def test_a_line_with_a_hidden_joiner_is_not_shown(word: str, before: str, after: str) -> None:
+    check(f"{before}{CURSOR}{after}", f'"{word}" + 1\n', "")
+    if not after and not before.startswith("#"):
+        check(f"{before}{CURSOR}", f"g(\n    1,\n    {word})\n", "g(\n    1,")
+
+
+def test_a_soft_hyphen_is_text_in_markup() -> None:
+    check(f"<p>{CURSOR}</p>\n", "Wort\xadteil\n", "Wort\xadteil", "html")
+    check(f"<p>{CURSOR}</p>\n", "Wort \xadteil\n", "", "html")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +191,7 @@ def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch
     st.lists(
         st.sampled_from(
             ["a", "if x:", "    ", "\n", "\n", "(", ")", "{", "}", "else:", '"', "#", "  b", "return", "\x1b"]
+            + ["\u200d", "👩", "\U000e0067"]
         )
     ),
     st.sampled_from(["def f(x):\n    ", "x = ", "if (a) {\n  ", "    a = 1\n    ", "", "foo(\n  1,\n  "]),
