@@ -9,7 +9,8 @@ the text.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
@@ -425,6 +426,7 @@ _END_OPENER = re.compile(
 )
 _CLOSING_WORD = re.compile(r"^\s*(?:end\b|fi\b|done\b|esac\b|until\b|</|[)\]}])")
 _CONTINUING_WORD = re.compile(r"^\s*(?:elif|else|elsif|elseif|except|finally|rescue|ensure|catch|case|when)\b")
+_MAKE_RULE = re.compile(r"[^\s#=:][^=]*:[^=]*$")
 _CASE_LABEL = re.compile(r"^\s*(?:case\b.*|default\s*|public|private|protected):$")
 
 
@@ -466,6 +468,8 @@ def opens_block(line: str, language: str) -> bool:
         return True
     if language in _COLON_BLOCKS:
         return code.endswith(":")
+    if language == "makefile":
+        return bool(_MAKE_RULE.match(code))
     if language in MARKUP:
         tag = _OPENING_TAG.search(code)
         return bool(tag) and tag is not None and tag[1].lower() not in _VOID_TAGS
@@ -506,3 +510,28 @@ def width(blanks: str) -> int:
     for blank in blanks:
         column = column + 1 if blank == " " else column // 4 * 4 + 4
     return column
+
+
+_STEPS = frozenset({1, 2, 3, 4, 8})  # columns of one level of indentation
+_DEEPEST_STEP = 8
+
+
+def steps(lines: Iterable[str]) -> Counter[int]:
+    """How often each step of indentation occurs between `lines`, which have text, by its columns."""
+    found, last = Counter[int](), 0
+    for line in lines:
+        columns = width(indent(line))
+        if columns <= last + _DEEPEST_STEP:
+            found[columns - last] += columns - last in _STEPS
+            last = columns
+    return +found
+
+
+def indentation_of(lines: Iterable[str]) -> str:
+    """The indentation of one level in `lines`: a tab, or spaces; "" where they show none."""
+    indented = [line for line in lines if line.strip()]
+    kinds = Counter(line[0] for line in indented if line[0] in " \t" and line.lstrip()[0] != "*")
+    if kinds["\t"] > kinds[" "]:
+        return "\t"
+    found = steps(indented)
+    return " " * max(found, key=lambda step: found[step]) if found and kinds else ""

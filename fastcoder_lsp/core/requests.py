@@ -94,6 +94,7 @@ class Snapshot:
     """The user's last changes in its folder, oldest first; empty unless the settings want it."""
     edited: bool = True  # whether the text was changed since the document was opened
     deleted: bool = False  # whether its last change only removed text
+    indentation: Short = ""  # one level, a tab or spaces, where the text shows none; "" if that is unknown
 
 
 @dataclass(frozen=True, slots=True)

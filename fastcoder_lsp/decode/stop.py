@@ -112,7 +112,7 @@ class _BlockScan:
     def take(self, text: str, start: int, end: int) -> int | None:
         """Scan the line `text[start:end]`; returns the length to keep if the end is known, else sets `waits`."""
         whole = end < len(text)
-        line = text[start:end] if start else self.rule.head.rpartition("\n")[2] + text[:end]
+        line = text[start:end] if start else self._first_line(text[:end])
         open_before = start > 0 and not lex(self.rule.head + text[: start - 1], self.rule.language).complete
         if start and self._closed_below(line):
             return self.kept
@@ -127,6 +127,12 @@ class _BlockScan:
         if not line.strip():
             return self._take_blank(open_before=open_before, first=not start)
         return self._take_line(line, text[:end], end)
+
+    def _first_line(self, said: str) -> str:
+        """The cursor's line with `said`, which repeats the line's blanks unless it goes deeper for a block."""
+        left = self.rule.head.rpartition("\n")[2]
+        repeats = self.floor is None and not left.strip() and indent(said) == left
+        return said if repeats else left + said
 
     def _closed_below(self, line: str) -> bool:
         """Whether `line` begins with the block's own end, which already follows the cursor."""
@@ -205,7 +211,7 @@ class _BlockScan:
         rule, self.bracketed = self.rule, False
         if not rule.head.strip() and syntax.is_comment(line, rule.language):
             return None
-        statement = (rule.head + so_far).lstrip("\n").split("\n", 1)[0]
+        statement = _first_with_text(self._first_line(so_far).split("\n"))
         columns = width(indent(statement))
         if rule.goes_on and columns:
             self.floor, self.base = columns - 1, columns

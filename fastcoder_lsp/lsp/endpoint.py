@@ -27,6 +27,7 @@ from fastcoder_lsp.lsp.wire import BrokenMessageError, parse
 
 logger = logging.getLogger(__name__)
 
+_WIDEST_TAB: Final = 16
 _UNTYPED: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
 """A session's life must not depend on a value of a later protocol: these params stay plain JSON."""
 
@@ -179,7 +180,29 @@ def make_converter() -> Converter:
     converter = converters.get_converter()
     for plain in (JsonRPCRequestMessage, JsonRPCNotification, JsonRPCResponseMessage):
         converter.register_structure_hook(plain, lambda value, kind: kind(**value))
+    structure = converter.get_structure_hook(types.InlineCompletionParams)
+
+    def with_options(value: dict[str, Any], kind: type[types.InlineCompletionParams]) -> types.InlineCompletionParams:
+        params = structure(value, kind)
+        options = value.get("formattingOptions")
+        return WithFormattingOptions(params, options) if isinstance(options, dict) else params
+
+    converter.register_structure_hook(types.InlineCompletionParams, with_options)
     return converter
+
+
+class WithFormattingOptions(types.InlineCompletionParams):
+    """Params with the `formattingOptions` of Copilot's form of the request, which the protocol does not have.
+
+    `indentation`: one level, "" where the options are malformed.
+    """
+
+    def __init__(self, params: types.InlineCompletionParams, options: dict[str, Any]) -> None:
+        super().__init__(params.context, params.text_document, params.position, params.work_done_token)
+        columns, spaces = options.get("tabSize"), options.get("insertSpaces")
+        self.indentation = "\t" if spaces is False else ""
+        if spaces is True and isinstance(columns, int) and 0 < columns <= _WIDEST_TAB:
+            self.indentation = " " * columns
 
 
 def _is_notification(method: str) -> bool:

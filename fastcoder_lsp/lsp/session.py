@@ -31,9 +31,10 @@ from fastcoder_lsp.lsp.settings_watch import SettingsWatch
 from fastcoder_lsp.lsp.status import Outcomes, Reporter, Snooze, notify_late
 from fastcoder_lsp.lsp.usage import Accepts, UsageCounter
 from fastcoder_lsp.usage import UsageStore
-from fastcoder_lsp.workspace.document import OpenTexts, position_at
+from fastcoder_lsp.workspace.document import Document, OpenTexts, position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
+from fastcoder_lsp.workspace.indentation import IndentationSources
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.regular import file_stamp
@@ -245,6 +246,13 @@ class Session:
             self._rules[uri] = ReadingRules(self.folders.paths(), self.settings(folder))
         return self._rules[uri]
 
+    def indentation(self, document: Document) -> str:
+        """One level of indentation of a document that shows none: as the client says, else as its folder shows."""
+        folder = self.folders.containing(document.file)
+        if document.editors_indentation or document.file is None or folder is None:
+            return document.editors_indentation
+        return self._indentation.of(document.file, document.language, folder.path, self.rules(folder))
+
     # Settings and folders -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
@@ -396,7 +404,7 @@ class Session:
             self.reporter.notice("\n".join(lines), again=True)
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
-        self._rules = {}
+        self._rules, self._indentation = {}, IndentationSources()
 
     def _may_remember(self, uri: str) -> bool:
         """Whether a document's changes may be remembered: the rules for reading hold, also for what is not saved."""

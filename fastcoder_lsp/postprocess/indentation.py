@@ -1,24 +1,27 @@
-"""Indentation of a suggestion: in the document's style, at a depth that the code above allows."""
+"""Indentation of a suggestion: in the style of its document, at a depth that the code above allows.
 
-from collections import Counter
+The style is that of the near lines, else that of `TextAround.indentation`, else the custom of the language.
+"""
+
 from collections.abc import Callable
 
 from fastcoder_lsp import syntax
 from fastcoder_lsp.postprocess.text_around import NEAR, Blocks, TextAround, stand
-from fastcoder_lsp.syntax import KNOWN, indent, lex, width
+from fastcoder_lsp.syntax import KNOWN, indent, indentation_of, lex, steps, width
 
-_DEEPEST_STEP = 8  # the largest step of indentation in columns
 _SELDOM = 4  # a step of indentation that is so many times rarer than another one is that one, incompletely typed
 _SAMPLE = 400  # lines that are read to learn a document's style
+_CUSTOM = {"go": "\t", "go.mod": "\t"}
+_NO_TABS = frozenset({"elm", "fsharp", "nim", "yaml"})
+"""Languages in which a tab is an error."""
+_UNITS = (4, 2, 8, 3)  # columns of one level, the commonest first
 
 
 def indentation(text: str, around: TextAround) -> str:
     """`text` with its first line at an allowed depth, and all others moved along, in the document's style."""
     if not text.strip():
         return text
-    if around.left.strip():
-        return _in_line(text, around)
-    return _on_empty_line(text, around)
+    return _in_line(text, around) if around.left.strip() else _in_style(_on_empty_line(text, around), around)
 
 
 def _in_line(text: str, around: TextAround) -> str:
@@ -30,21 +33,33 @@ def _in_line(text: str, around: TextAround) -> str:
 
 
 def _on_empty_line(text: str, around: TextAround) -> str:
-    body = text.lstrip("\n")
-    leading = text[: len(text) - len(body)]
-    if leading or "\n" in body[: len(body) - len(body.lstrip())]:
-        return leading + _in_style(body, around)
-    first, newline, rest = body.partition("\n")
+    lines = text.split("\n")
+    leading = next(number for number, line in enumerate(lines) if line.strip())
+    if leading:
+        on_itself = _takes(lines[leading], around)
+        return "\n".join(lines[leading:])[len(around.left) :] if on_itself else text
+    first, newline, rest = text.partition("\n")
     here, column = width(around.left), width(around.left + indent(first))
     blocks = around.blocks_above
     if blocks is not None and (_begins_statement(first) or blocks.allow(column)):
         return _in_block(first, newline + rest, blocks, around)
     if _doubled(first, here, around):
-        return first.lstrip(" \t") + newline + _in_style(rest, around)
+        return first.lstrip(" \t") + newline + rest
     if _free(first, column, here, around):
-        return first + newline + _in_style(rest, around)
+        return text
     rest = "\n".join(_moved(line, here - column) for line in rest.split("\n"))
-    return first.lstrip(" \t") + newline + _in_style(rest, around)
+    return first.lstrip(" \t") + newline + rest
+
+
+def _takes(line: str, around: TextAround) -> bool:
+    """Whether the empty line of the cursor takes the text's first `line`; else it stays, and parts blocks."""
+    if around.right.strip() or not line.startswith(around.left):
+        return False
+    last = around.near_before[: len(around.near_before) - len(around.left)].rstrip(" \t").removesuffix("\n")
+    last = last[last.rfind("\n") + 1 :]
+    if last.strip() and width(indent(last)) > width(indent(line)):
+        return False
+    return bool(around.left or around.head.openers) or syntax.opens_block(last, around.language)
 
 
 def _begins_statement(first: str) -> bool:
@@ -62,7 +77,7 @@ def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
     here, column = width(around.left), width(around.left + indent(first))
     columns = _columns_in(blocks, column, here, around)
     if column in columns:
-        return first + _in_style_below(rest, around)
+        return first + rest
     found = [text for target in columns if (text := _moved_to(target, column, first, rest, blocks, around))]
     if not found and rest:
         return _in_block(first, rest.rpartition("\n")[0], blocks, around)
@@ -79,7 +94,7 @@ def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, a
     along = "\n".join(_moved(line, target - column) for line in rest.split("\n"))
     for way in (along, rest) if here <= target < column < 2 * here else (rest, along):
         if _stands(first + way, blocks, around):
-            return first + _in_style_below(way, around)
+            return first + way
     return ""
 
 
@@ -87,11 +102,6 @@ def _stands(text: str, blocks: Blocks, around: TextAround) -> bool:
     """Whether all statements of `text`, and the one below it, begin at allowed columns."""
     start = len(around.near_before) - len(around.left)
     return stand(blocks, around.near_before + text, around.lexed_with(text), start, around.statement_below)
-
-
-def _in_style_below(rest: str, around: TextAround) -> str:
-    """`rest`, which begins with a line end if it is anything, in the document's blanks."""
-    return rest[:1] + _in_style(rest[1:], around)
 
 
 def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:
@@ -110,8 +120,8 @@ def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> l
         return [column]
     if here <= limit:
         return [column if column > limit or here in blocks.columns else body]
-    steps = _steps(around)
-    return [body if column > here or _SELDOM * steps[here - limit] < steps[body - limit] else here]
+    known = steps(_near(around))
+    return [body if column > here or _SELDOM * known[here - limit] < known[body - limit] else here]
 
 
 def _blanks(target: int, here: int, around: TextAround) -> str | None:
@@ -129,9 +139,12 @@ def _doubled(first: str, here: int, around: TextAround) -> bool:
     """Whether the line `first` repeats the blanks left of the cursor, as if it began the line."""
     if not around.left or indent(first) != around.left:
         return False
-    return here > width(indent(around.above)) or not (
-        _continues(around.above) or syntax.opens_block(around.above, around.language)
-    )
+    if here > width(indent(around.above)) or syntax.opens_block(around.above, around.language):
+        return here > width(indent(around.above))
+    line = around.near_before.rfind(around.above)
+    is_entry = bool(around.head.openers) and around.head.openers[-1][0] < line  # the line above is one, too
+    in_prose = bool(around.head.quote or around.head.comment) or around.language not in KNOWN
+    return is_entry or in_prose or not _continues(around.above)
 
 
 def _free(first: str, column: int, here: int, around: TextAround) -> bool:
@@ -167,22 +180,43 @@ def _continues(line: str) -> bool:
 
 
 def _in_style(text: str, around: TextAround) -> str:
-    """`text`, whose lines begin lines of the document, with its indentation in the document's style.
+    """`text` with the indentation of its lines in the document's style.
 
-    Changed only if the document near the cursor uses only tabs or only spaces, and the text only the other kind.
+    Near lines of the document decide between tabs and spaces, unless they have both. Without any, levels get the width
+    of the other sources, too.
     """
+    if around.language == "makefile":
+        return _with_recipes(text, around)
     lines = text.split("\n")
     inner = {line[0] for line in lines if line[:1] in (" ", "\t") and line.strip() and line.strip()[0] != "*"}
-    near = {line[:2] for line in _indented(around) if line[:1] in (" ", "\t") and line.strip()[0] != "*"}
-    if not near or len(inner) != 1 or around.head.quote or around.head.comment or _aligned(lines):
+    near = _near(around)
+    kinds = {line[0] for line in near if line[:1] in (" ", "\t") and line.strip()[0] != "*"}
+    unit = around.indentation or _CUSTOM.get(around.language, "")
+    if kinds:
+        unit = "\t" if kinds == {"\t"} and not _aligned(near) else " " * _unit(around) * (kinds == {" "})
+    if len(inner) != 1 or not unit or around.head.quote or around.head.comment or _aligned(lines):
         return text
-    tabs = [blanks[0] == "\t" for blanks in near]
-    if inner == {" "} and all(tabs) and not _aligned(_indented(around)):
-        unit = _own_unit(lines, width(indent(around.left)) // 4)
-        return _outside_strings(text, around, lambda line: _with_tabs(line, unit))
-    if inner == {"\t"} and not any(tabs):
-        return _outside_strings(text, around, lambda line: _with_spaces(line, _unit(around)))
-    return text
+    if inner == {" "} and unit == "\t" and around.language not in _NO_TABS:
+        own = _own_unit(lines, width(indent(around.left)) // 4)
+        return _outside_strings(text, around, lambda line: _with_levels(line, own, unit))
+    if inner == {"\t"} and unit != "\t":
+        return _outside_strings(text, around, lambda line: _with_spaces(line, len(unit)))
+    own = min(len(indent(line)) for line in lines if line[:1] == " ") if inner == {" "} else 0
+    if kinds or unit == "\t" or around.language not in KNOWN or own not in _UNITS or _own_unit(lines, 1) != own:
+        return text
+    return _outside_strings(text, around, lambda line: _with_levels(line, own, unit))
+
+
+def _with_recipes(text: str, around: TextAround) -> str:
+    """`text` of a makefile, where the lines of a recipe begin with a tab."""
+    lines, above = text.split("\n"), around.left if around.left.strip() else around.above
+    for number, line in enumerate(lines):
+        in_recipe = above.startswith("\t") or syntax.opens_block(above, "makefile")
+        begins = line.startswith(" ") and not (number == 0 and around.left.isspace())
+        if begins and line.strip() and in_recipe and not above.endswith("\\"):
+            lines[number] = "\t" + line.lstrip()
+        above = lines[number] if line.strip() else above
+    return "\n".join(lines)
 
 
 def _aligned(lines: list[str]) -> bool:
@@ -200,9 +234,10 @@ def _outside_strings(text: str, around: TextAround, restyled: Callable[[str], st
     return "\n".join(kept)
 
 
-def _with_tabs(line: str, unit: int) -> str:
+def _with_levels(line: str, own: int, unit: str) -> str:
+    """`line` with `unit` in place of each `own` spaces."""
     blanks = indent(line)
-    return "\t" * (len(blanks) // unit) + " " * (len(blanks) % unit) + line[len(blanks) :]
+    return unit * (len(blanks) // own) + " " * (len(blanks) % own) + line[len(blanks) :]
 
 
 def _with_spaces(line: str, unit: int) -> str:
@@ -212,8 +247,8 @@ def _with_spaces(line: str, unit: int) -> str:
 
 def _own_unit(lines: list[str], depth: int) -> int:
     columns = [len(indent(line)) for line in lines if line.startswith(" ") and "\t" not in indent(line)]
-    steps = [step for step in (4, 2, 8, 3) if all(count % step == 0 for count in columns)]
-    return min(steps, key=lambda step: abs(min(columns) // step - depth), default=4) if columns else 4
+    fit = [step for step in _UNITS if all(count % step == 0 for count in columns)]
+    return min(fit, key=lambda step: abs(min(columns) // step - depth), default=4) if columns else 4
 
 
 def _moved(line: str, columns: int) -> str:
@@ -223,26 +258,10 @@ def _moved(line: str, columns: int) -> str:
 
 
 def _unit(around: TextAround) -> int:
-    steps = _steps(around)
-    return max(steps, key=lambda step: steps[step]) if steps else 4
+    return width(indentation_of(_near(around)) or around.indentation) or 4
 
 
-def _steps(around: TextAround) -> Counter[int]:
-    steps, last = Counter[int](), 0
-    for line in _indented(around):
-        columns = width(indent(line))
-        if columns - last in {1, 2, 3, 4, 8}:
-            steps[columns - last] += 1
-        last = columns
-    return steps
-
-
-def _indented(around: TextAround) -> list[str]:
-    kept, last = [], 0
-    for line in [*around.near_before[-NEAR:].split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]:
-        if line.strip():
-            columns = width(indent(line))
-            if columns <= last + _DEEPEST_STEP:
-                kept.append(line)
-                last = columns
-    return kept
+def _near(around: TextAround) -> list[str]:
+    """The document's near lines that have text."""
+    lines = [*around.near_before[-NEAR:].split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]
+    return [line for line in lines if line.strip()]

@@ -117,14 +117,15 @@ class TextAround:
     """A cursor between `before` and `after` in a document of `language`.
 
     Attributes:
+        indentation: one level of indentation where the document shows none; "" if that is unknown.
         closing: the text right of the cursor if it is only closers and blanks, as editors insert them.
         below: the near lines below the cursor's.
         near_before: the part that is read before the cursor, whole lines if possible.
         whole_before: whether that is all; `whole_after`: whether all text after the cursor is read.
     """
 
-    def __init__(self, before: str, after: str, language: str) -> None:
-        self.language = language
+    def __init__(self, before: str, after: str, language: str, indentation: str = "") -> None:
+        self.language, self.indentation = language, indentation
         self.left = before[before.rfind("\n") + 1 :]  # the cursor's line up to the cursor
         end = after.find("\n")
         self.right = after if end < 0 else after[:end]  # the cursor's line from the cursor

@@ -191,7 +191,8 @@ class Generation(ABC):
 
     @cached_property
     def _around(self) -> TextAround:
-        return TextAround(self.place.before, self.place.after, self.snapshot.language)
+        snapshot = self.snapshot
+        return TextAround(self.place.before, self.place.after, snapshot.language, snapshot.indentation)
 
     @cached_property
     def _rule(self) -> StopRule:

@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from fastcoder_lsp.core import Change, Definition, Diagnostic, Snapshot, Yank
+from fastcoder_lsp.workspace.languages import language_of_cell
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -82,21 +83,28 @@ class Document:
 
     Lines and line ends are stored separately: the model sees only `\n`, the client's own ends are kept, and a position
     means the same in both. There is one line more than there are ends. `definitions`, `diagnostics` and `changes` are
-    for the next version's snapshot: a new snapshot now would void open questions.
+    for the next version's snapshot: a new snapshot now would void open questions. `indentation` is one level where the
+    text shows none, `editors_indentation` what the client said of it.
     """
 
     def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
         self.uri = uri
         self.file = file
-        self.language = language
         self.version = version
+        self.indentation = self.editors_indentation = ""
         self.definitions: tuple[Definition, ...] = ()
         self.diagnostics: tuple[Diagnostic, ...] = ()
         self.changes: tuple[Change, ...] = ()
         self._edited = self._deleted = False
+        self._language = language
         self._lines, self._ends = _split(_paired(text))
         self._clean: str | None = None
         self._snapshot: Snapshot | None = None
+
+    @property
+    def language(self) -> str:
+        """The client's language id, or the language of a notebook's cell that begins with a magic."""
+        return language_of_cell(self._language, self._lines)
 
     @property
     def text(self) -> str:
@@ -130,11 +138,12 @@ class Document:
         self._clean = self._snapshot = None
 
     def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
-        """An immutable view; the same object until the document or its `neighbours` (texts of its notebook) change.
+        """An immutable view; the same object until the document, its `neighbours` or its `indentation` change.
 
-        An existing snapshot keeps its own `yanks`.
+        `neighbours` are texts of its notebook. An existing snapshot keeps its own `yanks`.
         """
-        if self._snapshot is None or self._snapshot.neighbours != neighbours:
+        known = self._snapshot
+        if known is None or (known.neighbours, known.indentation) != (neighbours, self.indentation):
             self._snapshot = Snapshot(
                 uri=self.uri,
                 path=str(self.file) if self.file else None,
@@ -148,8 +157,10 @@ class Document:
                 changes=self.changes,
                 edited=self._edited,
                 deleted=self._deleted,
+                indentation=self.indentation,
             )
-        return self._snapshot
+            return self._snapshot
+        return known
 
     def offset_at(self, position: Position, encoding: Encoding) -> int:
         """The offset in the snapshot's text; clamped to the line, and after the last line to the end."""

@@ -85,15 +85,17 @@ class Documents:
             self._notebook_of.pop(cell.uri, None)
 
     def snapshot(self, uri: str) -> Snapshot | None:
-        """The current snapshot of an open document, with the code cells above it as neighbours."""
+        """The current snapshot of an open document; neighbours are the code cells of its language above it."""
         document = self._documents.get(uri)
         return None if document is None else document.snapshot(self._above(uri), self.yanks)
 
     def _above(self, uri: str) -> tuple[str, ...]:
         cells = self._notebooks.get(self._notebook_of.get(uri, ""), [])
         place = next((index for index, cell in enumerate(cells) if cell.uri == uri), 0)
+        own = self._documents[uri].language
         above = [self._documents.get(cell.uri) for cell in cells[:place] if cell.is_code]
-        return tuple(document.clean_text for document in above[-MAX_NEIGHBOURS:] if document is not None)
+        known = [document for document in above if document is not None and document.language == own]
+        return tuple(document.clean_text for document in known[-MAX_NEIGHBOURS:])
 
 
 MAX_YANK_CHARACTERS = 2_000  # longer text is data, or is being moved elsewhere

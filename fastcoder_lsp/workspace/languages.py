@@ -1,6 +1,7 @@
-"""Languages of files, by their names, as LSP's language ids."""
+"""Languages of files, by their names, and of a notebook's cells, as LSP's language ids."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Final
 
@@ -103,6 +104,29 @@ _BY_NAME: Final[Mapping[str, str]] = {
     "makefile": "makefile",
     "rakefile": "ruby",
 }
+_MAGIC: Final = re.compile(r"(%%?)(!|\w+)[ \t]*(.*)")
+_BY_MAGIC: Final[Mapping[str, str]] = {
+    magic: language
+    for language, magics in {
+        "html": "html HTML",
+        "javascript": "javascript js node",
+        "julia": "julia",
+        "latex": "latex",
+        "markdown": "markdown md",
+        "perl": "perl",
+        "python": (
+            "python python2 python3 pypy cython time timeit capture prun debug memit mprun lprun heat snakeviz px"
+        ),
+        "r": "R r",
+        "ruby": "ruby",
+        "rust": "rust",
+        "scala": "scala",
+        "shellscript": "bash sh zsh ! sx system cmd shell",
+        "sql": "sql bigquery sparksql read_sql",
+        "xml": "svg SVG",
+    }.items()
+    for magic in magics.split()
+}
 
 
 def language_of(path: PurePath) -> str:
@@ -113,3 +137,20 @@ def language_of(path: PurePath) -> str:
 def is_known(path: PurePath) -> bool:
     """Whether the file's name has a known language."""
     return path.name.lower() in _BY_NAME or path.suffix.lower() in _BY_SUFFIX
+
+
+def language_of_cell(language: str, lines: Iterable[str]) -> str:
+    """The language of a notebook's cell: that of the magic in its first line, else its id `language`."""
+    if language != "python":
+        return language
+    first = next((line for line in lines if line.strip()), "")
+    magic = _MAGIC.match(first)
+    if magic is None:
+        return language
+    sign, name, arguments = magic.groups()
+    last = arguments.split()[-1:]
+    if sign == "%":  # a cell of another language only where the line says no more, as on Databricks
+        return language if last else _BY_MAGIC.get(name, language)
+    if name in {"writefile", "file"} and last:
+        return language_of(PurePath(last[0]))
+    return _BY_MAGIC.get(last[0] if name == "script" and last else name, "plaintext")

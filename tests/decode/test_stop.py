@@ -120,7 +120,17 @@ def test_a_joiner_with_an_effect_is_text(word: str, before: str, after: str) -> 
 @pytest.mark.parametrize(
     "word",
     [
-        *("user\u200dname", "pay\u200cpal", "a\xadb", "👩\u200d", "👩\u200dx", "1\u200d🚀", "می\u200c", "می\u200cx", "न\u200dx"),
+        *(
+            "user\u200dname",
+            "pay\u200cpal",
+            "a\xadb",
+            "👩\u200d",
+            "👩\u200dx",
+            "1\u200d🚀",
+            "می\u200c",
+            "می\u200cx",
+            "न\u200dx",
+        ),
         *("f\U000e0067\U000e007f", "\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4" + "\U000e0061" * 7 + "\U000e007f"),
     ],
 )
@@ -190,8 +200,25 @@ def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch
 @given(
     st.lists(
         st.sampled_from(
-            ["a", "if x:", "    ", "\n", "\n", "(", ")", "{", "}", "else:", '"', "#", "  b", "return", "\x1b"]
-            + ["\u200d", "👩", "\U000e0067"]
+            [
+                "a",
+                "if x:",
+                "    ",
+                "\n",
+                "\n",
+                "(",
+                ")",
+                "{",
+                "}",
+                "else:",
+                '"',
+                "#",
+                "  b",
+                "return",
+                "\x1b",
+                "\u200d",
+                "👩",
+            ]
         )
     ),
     st.sampled_from(["def f(x):\n    ", "x = ", "if (a) {\n  ", "    a = 1\n    ", "", "foo(\n  1,\n  "]),

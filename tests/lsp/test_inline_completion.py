@@ -21,6 +21,24 @@ async def started(client: RawClient, text: str, uri: str = URI, **more: Any) -> 
     client.open(uri, text)
 
 
+async def test_formatting_options_decide_the_indentation() -> None:
+    broken = ([], {}, {"tabSize": "2", "insertSpaces": True}, None)
+    wide = ({"tabSize": columns, "insertSpaces": True} for columns in (0, -1, 2**40))
+    wanted = [
+        ({"tabSize": 8, "insertSpaces": False}, "\t"),
+        ({"tabSize": 2, "insertSpaces": True}, "  "),
+        *((options, "    ") for options in (*broken, *wide)),
+    ]
+    async with initialized("--says", "def f():\n    return 1") as client:
+        for number, (options, unit) in enumerate(wanted):
+            uri = f"untitled:{number}"
+            client.open(uri, f"x = {number}\n")
+            at = {"textDocument": {"uri": uri}, "position": {"line": 1, "character": 0}, "context": {"triggerKind": 1}}
+            answer = await client.call("textDocument/inlineCompletion", {**at, "formattingOptions": options})
+            found = [item["insertText"] for item in answer["items"]]
+            assert found == [f"def f():\n{unit}return 1"], options
+
+
 async def test_a_suggestion_has_a_range_and_a_command() -> None:
     """VS Code's default range reaches to the end of the line; ours is always given, on one line.
 

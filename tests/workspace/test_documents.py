@@ -52,6 +52,43 @@ def test_the_code_cells_above_are_context_nearest_last() -> None:
     assert neighbours(documents, "cell:3") == ()
 
 
+@pytest.mark.parametrize(
+    ("first", "language"),
+    [
+        ("%%bash", "shellscript"),
+        ("\n%%bash -s x", "shellscript"),
+        ("%%!", "shellscript"),
+        ("%%sql sqlite://", "sql"),
+        ("%%javascript", "javascript"),
+        ("%%html --isolated", "html"),
+        ("%%script --bg perl", "perl"),
+        ("%%writefile src/a.sh", "shellscript"),
+        ("%%writefile -a a.py", "python"),
+        ("%%unheard of", "plaintext"),
+        ("%sql", "sql"),
+        ("%%time", "python"),
+        ("%%timeit -n 3", "python"),
+        ("%sql SELECT 1", "python"),
+        ("%matplotlib inline", "python"),
+        ("x %% y", "python"),
+        ("", "python"),
+    ],
+)
+def test_a_magic_decides_the_language_of_a_cell(first: str, language: str) -> None:
+    assert Document("cell:0", None, "python", 1, f"{first}\nx").language == language
+    assert Document("file:///a.go", None, "go", 1, f"{first}\nx").language == "go"
+
+
+def test_only_cells_of_its_language_are_a_cells_context() -> None:
+    documents = notebook("import os", "%%bash\nls", "%%time\nx = 1", "%%sh\npwd", "y = 2")
+    assert neighbours(documents, "cell:3") == ("%%bash\nls",)
+    assert neighbours(documents, "cell:4") == ("import os", "%%time\nx = 1")
+    edited = documents.get("cell:3")
+    assert edited is not None
+    edited.edit(2, [ContentChange("pwd")], Encoding.UTF16)
+    assert neighbours(documents, "cell:3") == ("import os", "%%time\nx = 1")
+
+
 def test_a_document_that_is_not_open_has_no_snapshot() -> None:
     documents = Documents()
     assert documents.snapshot(Path(__file__).as_uri()) is None

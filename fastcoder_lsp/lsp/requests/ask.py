@@ -151,6 +151,8 @@ def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
 def request_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
     """The request at the start of a document, or why nothing may be suggested in it."""
     document = session.documents.get(uri)
+    if document is not None:
+        document.indentation = session.indentation(document)
     snapshot = session.documents.snapshot(uri)
     if document is None or snapshot is None:
         return unknown_document()

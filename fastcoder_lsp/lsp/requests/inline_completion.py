@@ -7,6 +7,7 @@ from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.lsp.endpoint import WithFormattingOptions
 from fastcoder_lsp.lsp.requests.ask import log_spans, policy, record_empty, request_at, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import waited_ms
@@ -38,6 +39,9 @@ def notify_answered(session: Session, snapshot: Snapshot, completion: Completion
 
 async def inline_completion(session: Session, params: types.InlineCompletionParams) -> types.InlineCompletionList:
     """The request is sent before the next message is read; the answer is awaited meanwhile."""
+    document = session.documents.get(params.text_document.uri)
+    if document is not None and isinstance(params, WithFormattingOptions):
+        document.editors_indentation = params.indentation
     request = request_at(
         session,
         params.text_document.uri,
