@@ -22,7 +22,7 @@ async def started(client: RawClient, text: str, uri: str = URI, **more: Any) -> 
 
 
 async def test_formatting_options_decide_the_indentation() -> None:
-    broken = ([], {}, {"tabSize": "2", "insertSpaces": True}, None)
+    broken: tuple[Any, ...] = ([], {}, {"tabSize": "2", "insertSpaces": True}, None)
     wide = ({"tabSize": columns, "insertSpaces": True} for columns in (0, -1, 2**40))
     wanted = [
         ({"tabSize": 8, "insertSpaces": False}, "\t"),
