@@ -1,21 +1,23 @@
 """Months of use as counts: suggestions shown, accepted and kept, by day, language and source.
 
 Holds no text, no path and no time of day. A database in the cache folder, which all editors of a user add to. It
-is bounded by the days that it keeps, and by the names that a day may have.
+is bounded by the days that it keeps, and by the names that a day may have. No day is compared with today's: a clock
+that was wrong once costs the place of one day.
 """
 
 import contextlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fastcoder_lsp.core.files import private_file, private_folder
+from fastcoder_lsp.core.files import private_folder
 
 FILE: Final = "usage.sqlite"
-KEPT_DAYS: Final = 400  # older days are deleted
+KEPT_DAYS: Final = 400  # days with counts; the oldest ones beyond are deleted
 MOST_LANGUAGES: Final = 24  # languages of a day; further ones count as `other`
 WAIT_MS: Final = (25, 50, 100, 200, 400, 800, 1600, 3200)
 """Upper bounds of the classes of waiting times; longer ones are in a class of their own."""
@@ -32,6 +34,11 @@ CREATE TABLE IF NOT EXISTS counts (
 _ADD: Final = """
 INSERT INTO counts VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (day, language, source, what) DO UPDATE SET number = number + excluded.number
+"""
+
+
+_FORGET: Final = """
+DELETE FROM counts WHERE day NOT IN (SELECT DISTINCT day FROM counts ORDER BY day DESC LIMIT ?)
 """
 
 
@@ -65,11 +72,11 @@ class UsageStore:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
 
-    def add(self, counts: Mapping[CountKey, int], today: date) -> None:
-        """Add to the counts, and delete those of days that are too old."""
+    def add(self, counts: Mapping[CountKey, int]) -> None:
+        """Add to the counts, and delete the oldest days of too many."""
         private_folder(self._path.parent)
-        if not self._path.exists():
-            private_file(self._path).close()
+        # Never truncated: another editor may have made it, and counted in it, a moment ago.
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         with self._opened() as database, database:
             database.execute(_TABLE)
             known = _languages(database)
@@ -82,8 +89,7 @@ class UsageStore:
                     language = OTHER
                 of_day.add(language)
                 database.execute(_ADD, (key.day, language, key.source, key.what, number))
-            oldest = today - timedelta(days=KEPT_DAYS)
-            database.execute("DELETE FROM counts WHERE day < ?", (oldest.isoformat(),))
+            database.execute(_FORGET, (KEPT_DAYS,))
 
     def read(self) -> dict[CountKey, int]:
         """All counts, by day; empty where nothing was counted yet. Damaged rows are left out."""
@@ -100,10 +106,20 @@ class UsageStore:
 
     def delete(self) -> bool:
         """Delete all counts; returns whether there were any."""
-        there = self._path.exists()
-        for suffix in ("", "-journal"):
-            self._path.with_name(FILE + suffix).unlink(missing_ok=True)
-        return there
+        if not self._path.exists():
+            return False
+        try:
+            # Not the file: an editor that writes now would leave its journal to the next database of this name.
+            with self._opened() as database:
+                with database:
+                    database.execute("DROP TABLE IF EXISTS counts")
+                database.execute("VACUUM")
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:  # damaged, so no editor writes to it
+            for suffix in ("", "-journal"):
+                self._path.with_name(FILE + suffix).unlink(missing_ok=True)
+        return True
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

@@ -14,6 +14,7 @@ from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.core.controls import counted
+from fastcoder_lsp.core.files import write_whole
 from fastcoder_lsp.errors import ModelMissingError, UsageError
 from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 100_000_000
 """Larger files are not read: no setting allows suggestions in them."""
+_DIGITS = 4000  # of a line's or column's number: more than `int` takes in one piece
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -194,9 +196,15 @@ def _home() -> Path:
 def parse_place(place: str) -> tuple[Path, int, int]:
     """Split FILE:LINE:COL; the file's name may contain colons."""
     name, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place, "", "")
-    if not (name and line.isdecimal() and column.isdecimal() and int(line) and int(column)):
+    row, at = _number(line), _number(column)
+    if not (name and row and at):
         raise UsageError(f"'{place}' is not of the form FILE:LINE:COL", "Example: src/app.py:12:5 (both count from 1)")
-    return Path(name), int(line), int(column)
+    return Path(name), row, at
+
+
+def _number(digits: str) -> int:
+    """0 for anything else; a number of any length, though `int` refuses the longest, is beyond the file's end."""
+    return min(int(digits.lstrip("0")[:_DIGITS] or "0"), sys.maxsize) if digits.isdecimal() else 0
 
 
 def read_text(path: Path) -> str:
@@ -276,7 +284,7 @@ def write_page(
         f"{''.join(' · ' + line for line in along)}"
     )
     try:
-        path.write_text(page(TracePage(place, note, text[:offset], text[offset:], completion.trace)), encoding="utf-8")
+        write_whole(path, page(TracePage(place, note, text[:offset], text[offset:], completion.trace)))
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", "Name another file.") from error
 

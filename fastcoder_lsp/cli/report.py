@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastcoder_lsp.config import usage_folder
-from fastcoder_lsp.core.files import private_folder
+from fastcoder_lsp.core.files import private_folder, write_whole
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.usage import WAIT_MS, CountKey, UsageStore
 
@@ -102,7 +102,7 @@ class UsageTotals:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The counts by what the page asks. `weeks`: by Monday, in order, without gaps."""
+    """The counts by what the page asks. `weeks`: the latest with counts, by Monday, in order."""
 
     all: UsageTotals
     languages: Mapping[str, UsageTotals]
@@ -139,14 +139,12 @@ def summed(counts: Mapping[CountKey, int]) -> Usage:
         monday = day - timedelta(days=day.weekday())
         for totals in (everything, languages[key.language], sources[key.source], weeks[monday]):
             totals.counts[key.what] += number
-    mondays = sorted(weeks)
-    count = (mondays[-1] - mondays[0]).days // 7 + 1 if mondays else 0
-    every = [mondays[0] + timedelta(weeks=number) for number in range(count)][-_MOST_WEEKS:]
     return Usage(
         everything,
         dict(sorted(languages.items(), key=lambda one: -one[1].shown)),
         {name: sources[name] for name in SOURCES if name in sources},
-        {monday: weeks[monday] for monday in every},
+        # Not all weeks between: a clock that was ahead once would leave nothing but empty ones.
+        {monday: weeks[monday] for monday in sorted(weeks)[-_MOST_WEEKS:]},
         min(days, default=None),
         max(days, default=None),
     )
@@ -264,16 +262,15 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             there = store.delete()
             (folder / "report.html").unlink(missing_ok=True)
-        except OSError as error:
-            raise ResourceError(f"the counts in {folder} cannot be deleted: {error.strerror}") from error
+        except (OSError, sqlite3.Error) as error:
+            raise ResourceError(f"the counts in {folder} cannot be deleted: {error}", _hint(error)) from error
         print("All counts are deleted." if there else "There are no counts.")
         return 0
 
     try:
         usage = summed(store.read())
     except (OSError, sqlite3.Error) as error:
-        busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-        hint = "An editor writes them: run the command again." if busy else "Delete them: fastcoder-lsp report --delete"
+        hint = _hint(error) or "Delete them: fastcoder-lsp report --delete"
         raise ResourceError(f"the counts in {folder} cannot be read: {error}", hint) from error
     if arguments.json:
         print(json.dumps(usage.to_json(), indent=1))
@@ -283,7 +280,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     out: Path = arguments.out or private_folder(folder) / "report.html"
     try:
-        out.write_text(page(usage), encoding="utf-8")
+        write_whole(out, page(usage))
     except OSError as error:
         raise ResourceError(f"{out} cannot be written: {error.strerror}", "Name another file with --out.") from error
     whole = usage.all
@@ -297,3 +294,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         webbrowser.open(out.absolute().as_uri())
     return 0
+
+
+def _hint(error: Exception) -> str:
+    busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+    return "An editor writes them: run the command again." if busy else ""

@@ -11,6 +11,7 @@ from html import escape
 from typing import Final
 
 from fastcoder_lsp.core import StepTrace
+from fastcoder_lsp.core.controls import visible
 from fastcoder_lsp.decode.trace import token_texts
 from fastcoder_lsp.draft.base import Group
 from fastcoder_lsp.draft.registry import group_of
@@ -67,10 +68,10 @@ def page(shown: TracePage) -> str:
     return "\n".join(
         (
             "<!DOCTYPE html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>{escape(shown.title)}</title>',
+            f'<html lang="en"><head><meta charset="utf-8"><title>{_escaped(shown.title)}</title>',
             '<meta name="viewport" content="width=device-width,initial-scale=1">',
             f"<style>{_STYLE}</style></head><body>",
-            f"<h1>{escape(shown.title)}</h1><p>{escape(shown.note)}</p>",
+            f"<h1>{_escaped(shown.title)}</h1><p>{_escaped(shown.note)}</p>",
             _legend(shown.steps),
             _code(shown, texts),
             *steps,
@@ -95,23 +96,21 @@ def _code(shown: TracePage, texts: Sequence[Sequence[str]]) -> str:
     below = "\n".join(shown.after.split("\n")[:CONTEXT_LINES])
     spans = [
         f'<a class="token {group_of(token.source)}" href="#step-{number}" '
-        f'title="{escape(_origin(token.source, token.match))}, step {number}">{_visible(text)}</a>'
+        f'title="{_escaped(_origin(token.source, token.match))}, step {number}">{_visible(text)}</a>'
         for number, (step, said) in enumerate(zip(shown.steps, texts, strict=True), 1)
         for token, text in zip(step.tokens, said, strict=True)
     ]
-    return (
-        f'<pre><span class="around">{escape(above)}</span>{"".join(spans)}<span class="around">{escape(below)}</span>'
-        "</pre>"
-    )
+    around = [f'<span class="around">{_escaped(text)}</span>' for text in (above, below)]
+    return f"<pre>{around[0]}{''.join(spans)}{around[1]}</pre>"
 
 
 def _step(number: int, step: StepTrace, said: Sequence[str]) -> str:
     """One forward pass, folded: its tokens; unfolded: the tree that it verified."""
     first = step.tree.pending
     drafts, accepted = len(step.tree) - first, len(step.path)
-    text = escape(_quoted("".join(said)))
+    text = _escaped(_quoted("".join(said)))
     summary = f"step {number} · {accepted} of {drafts} drafts accepted · <code>{text}</code>"
-    root = f'<span class="token accepted">{escape(_quoted(_text(step.pieces[first - 1])))}</span> <small>root</small>'
+    root = f'<span class="token accepted">{_escaped(_quoted(_text(step.pieces[first - 1])))}</span> <small>root</small>'
     return (
         f'<details><summary>{summary}</summary><div class="tree" id="step-{number}"><ul><li>{root}'
         f"{_branches(step, first - 1)}</li></ul></div></details>"
@@ -147,8 +146,8 @@ def _node(step: StepTrace, node: int) -> str:
     source, match = step.tree.sources[node], step.tree.matches[node]
     state = "accepted" if node in step.path else "rejected"
     return (
-        f' <span class="token {group_of(source)} {state}" title="{escape(_origin(source, match))}, {state}">'
-        f"{escape(_quoted(_text(step.pieces[node])))}</span>"
+        f' <span class="token {group_of(source)} {state}" title="{_escaped(_origin(source, match))}, {state}">'
+        f"{_escaped(_quoted(_text(step.pieces[node])))}</span>"
     )
 
 
@@ -158,7 +157,12 @@ def _origin(source: str, match: int) -> str:
 
 def _visible(text: str) -> str:
     """Escaped; a line end gets a mark, so that a token of nothing else can be seen and pointed at."""
-    return escape(text).replace("\n", '<span class="end">↵</span>\n')
+    return _escaped(text).replace("\n", '<span class="end">↵</span>\n')
+
+
+def _escaped(text: str) -> str:
+    """For HTML; control characters are shown, because some of them reorder the page's own text."""
+    return escape(visible(text))
 
 
 def _quoted(text: str) -> str:

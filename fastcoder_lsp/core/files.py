@@ -32,6 +32,8 @@ _OWNED = re.compile(r"\.(\d+)-[0-9a-f]{8}\.tmp")
 """The suffix that `temporary_for` adds to a name: the owner, and a unique part."""
 _STALE_S = 60.0
 _OLD_S = 86_400.0  # from this age a file counts as abandoned, even if a process with its number exists
+_NOT_BESIDE: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY))
+"""Errors of a folder that takes no new files, and of a file that is mounted by itself."""
 _LEFT_FREE, _LEFT_SHARE = 100_000_000, 100
 """Disk space that is left to the user: these bytes, or this fraction of the disk if that is less."""
 
@@ -94,6 +96,30 @@ def replace_file(path: Path, content: bytes) -> None:
     """Replace `path` by `content` atomically: after a crash it is the old file or the new one."""
     with appearing(path) as file:
         file.write(content)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that the user named: the whole text, or the file that was there stays. Raises OSError.
+
+    A link stays a link. A pipe, a device, and a file in a folder that takes no new ones are written in place.
+    """
+    content = text.encode("utf-8", "backslashreplace")
+    try:
+        place = path.resolve()
+    except RuntimeError as error:  # links in a circle, before Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
+    if place.is_file() or not place.exists():
+        try:
+            with appearing(place) as file:
+                file.write(content)
+                if place.exists() and sys.platform != "win32":
+                    os.fchmod(file.fileno(), place.stat().st_mode & 0o777)
+        except OSError as error:
+            if not place.exists() or error.errno not in _NOT_BESIDE:
+                raise
+        else:
+            return
+    place.write_bytes(content)
 
 
 def put_in_place(

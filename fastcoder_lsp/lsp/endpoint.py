@@ -23,7 +23,7 @@ from pygls.exceptions import (
 )
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
 
-from fastcoder_lsp.lsp.wire import BrokenMessageError, parse
+from fastcoder_lsp.lsp.wire import MAX_BODY, BrokenMessageError, LongMessage, parse
 
 logger = logging.getLogger(__name__)
 
@@ -53,11 +53,16 @@ class Endpoint(LanguageServerProtocol):
         """Whether the client has requested `shutdown`."""
         return self._shutdown
 
-    def receive(self, body: bytes) -> None:
+    def receive(self, body: bytes | LongMessage) -> None:
         """Handle one message of the client; never raises because of its content.
 
         A coroutine that it starts takes its first step at the event loop's next turn.
         """
+        if isinstance(body, LongMessage):
+            said = f"a message of {body.length / 1e6:,.0f} MB is longer than {MAX_BODY / 1e6:,.0f} MB and was not read"
+            logger.error("%s; if it changed a document, close that document and open it again", said)
+            self._reject(body.request_id, JsonRpcInvalidRequest(said))
+            return
         try:
             message = parse(body)
         except BrokenMessageError as error:

@@ -31,7 +31,7 @@ from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.workspace import command_names
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.lsp.wire import Writer, now_ms, read_bodies, set_arrival
+from fastcoder_lsp.lsp.wire import LongMessage, Writer, now_ms, read_bodies, set_arrival
 from fastcoder_lsp.workspace.folders import Folders
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class _LanguageServer(LanguageServer):
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
-        self._bodies: asyncio.Queue[tuple[bytes, float] | None] = asyncio.Queue()
+        self._bodies: asyncio.Queue[tuple[bytes | LongMessage, float] | None] = asyncio.Queue()
         self._session: Session | None = None
         self._parent_watch: asyncio.Task[None] | None = None
         self._exit_code = 1

@@ -98,7 +98,7 @@ class UsageCounter:
 
     def _add(self, counts: "Counter[CountKey]") -> None:
         try:
-            self._store.add(counts, today())
+            self._store.add(counts)
             self._failed = False
         except (OSError, sqlite3.Error) as error:
             if not self._failed:

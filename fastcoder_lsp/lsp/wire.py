@@ -1,22 +1,35 @@
 """Messages as bytes: `Content-Length` frames.
 
-After malformed bytes, reading continues at the next good header; pygls' own reader accepts only one spelling of the
-header, and reads on its pool of handlers.
+After malformed bytes, reading continues at the next good header, even one that follows the bytes of an unread body on
+the same line. pygls' own reader accepts only one spelling of the header, and reads on its pool of handlers.
 
 A client's wait begins when its message arrives, not when its handler starts, so each task of the event loop has the
 arrival time of its message.
 """
 
 import json
+import logging
 import math
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
-MAX_BODY: Final = 256 * 1024 * 1024
-"""A longer message counts as a broken header: no editor sends one, and its length would be allocated."""
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 256_000_000
+"""A longer message is skipped: no editor sends one, and its length would be allocated."""
+MAX_SKIPPED: Final = 8_000_000_000
+"""A longer one counts as a broken header: no client can hold it, so its bytes never come."""
 _MAX_HEADER_LINE: Final = 4096
+_LENGTH: Final = re.compile(rb"(?:\A|[}\]])[ \t]*content-length[ \t]*:[ \t]*(\d{1,20})\s*\Z", re.IGNORECASE)
+_LONGEST_HEADER: Final = 64
+_EDGE: Final = 4096  # bytes of each end of a long message in which its id is looked for
+_CHUNK: Final = 1 << 20
+_MEMBER: Final = rb'"%s"\s*:\s*(-?\d{1,15}(?![\d.eE])|"(?:[^"\\]|\\.){0,256}")'
+_ID, _METHOD = (re.compile(_MEMBER % name) for name in (b"id", b"method"))
 _ARRIVED: Final[ContextVar[float | None]] = ContextVar("arrived", default=None)
 
 
@@ -24,19 +37,59 @@ class BrokenMessageError(Exception):
     """A body that is not JSON; its text says why, without the body."""
 
 
-def read_bodies(stream: BinaryIO) -> Iterator[bytes]:
-    """The bodies of all frames until the stream ends; lines that are not headers are skipped."""
+@dataclass(frozen=True, slots=True)
+class LongMessage:
+    """A message that was too long to be read; `request_id` is None if it is no request, or its id is out of sight."""
+
+    length: int
+    request_id: int | str | None
+
+
+def read_bodies(stream: BinaryIO) -> Iterator[bytes | LongMessage]:
+    """The bodies of all frames until the stream ends; bytes that are no headers are skipped, and the log says so."""
     length: int | None = None
+    skipping, garbage, before = False, False, b""
     while line := stream.readline(_MAX_HEADER_LINE):
         if line.strip():
-            announced = _content_length(line)
+            announced = _content_length(before + line)
             length = length if announced is None else announced
-        elif length is not None:
-            body = stream.read(length)
-            if len(body) < length:
-                return
-            yield body
-            length = None
+            garbage = True
+            before = b"" if line.endswith(b"\n") else line[-_LONGEST_HEADER:]
+            continue
+        before = b""
+        if length is None or length > MAX_SKIPPED:
+            if garbage and not skipping:
+                logger.error("a message without a usable Content-Length is skipped, up to the next header")
+            skipping, length = garbage, None
+            continue
+        body = stream.read(length) if length <= MAX_BODY else _skipped(stream, length)
+        if isinstance(body, bytes) and len(body) < length:
+            return
+        yield body
+        skipping, garbage, length = False, False, None
+
+
+def _skipped(stream: BinaryIO, length: int) -> LongMessage:
+    first = stream.read(_EDGE)
+    left, last = length - len(first), b""
+    while left and (chunk := stream.read(min(left, _CHUNK))):
+        left -= len(chunk)
+        last = (last + chunk)[-_EDGE:]
+    return LongMessage(length, _request_id(first, last))
+
+
+def _request_id(first: bytes, last: bytes) -> int | str | None:
+    """The id of a request, as its outermost object shows it before its first value in brackets, or after its last."""
+    head = re.split(rb"[{\[]", first.partition(b"{")[2])[0]
+    tail = re.split(rb"[}\]]", last.rpartition(b"}")[0])[-1]
+    found = _ID.search(head) or _ID.search(tail)
+    if found is None or not (_METHOD.search(head) or _METHOD.search(tail)):
+        return None
+    try:
+        request_id = json.loads(found[1])
+    except ValueError:
+        return None
+    return request_id if isinstance(request_id, int | str) else None
 
 
 def parse(body: bytes) -> Any:
@@ -67,12 +120,8 @@ class Writer:
 
 
 def _content_length(line: bytes) -> int | None:
-    name, colon, value = line.partition(b":")
-    digits = value.strip()
-    if not colon or name.strip().lower() != b"content-length" or not digits.isdigit() or len(digits) > 12:
-        return None
-    length = int(digits)
-    return length if length <= MAX_BODY else None
+    found = _LENGTH.search(line)
+    return None if found is None else int(found[1])
 
 
 def _repair(value: dict[str, Any]) -> dict[str, Any]:

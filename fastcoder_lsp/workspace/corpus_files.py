@@ -5,21 +5,19 @@ in memory, with the same limits as files and one for the whole archive, because 
 Dependencies are read unasked, so they are bounded, must be regular files, and links must not leave the workspace.
 """
 
-import lzma
 import os
 import re
 import stat
-import struct
 import sysconfig
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
+from fastcoder_lsp.core.archives import DAMAGED_ZIP
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import is_known, language_of
 from fastcoder_lsp.workspace.regular import NotRegularError, list_folder, open_real, read_real, walk
@@ -182,10 +180,6 @@ ARCHIVES: Final = (".zip", ".whl", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.b
 MAX_BYTES: Final = 2_000_000_000  # of everything that an archive yields or unpacks
 MAX_MEMBERS: Final = 500_000
 _ZIPPED: Final = (".zip", ".whl")
-_DAMAGED: Final = (
-    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
-    *(OSError, EOFError, ValueError, OverflowError, NotImplementedError, RuntimeError),  # the last: a password
-)
 NamePredicate = Callable[[str], bool]
 
 
@@ -208,7 +202,7 @@ def members(path: Path, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple
         raise UsageError(
             f"{path} is {error.strerror}", "Name folders, code files, .zip, .whl or .tar archives."
         ) from error
-    except _DAMAGED as error:
+    except (tarfile.TarError, *DAMAGED_ZIP, OSError) as error:
         words = str(error) or type(error).__name__
         hint = "Use a complete archive without a password."
         raise UsageError(f"{path} cannot be read: {words}", hint) from error

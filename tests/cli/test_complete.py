@@ -1,9 +1,11 @@
 """`complete FILE:LINE:COL`: places, and what is said of a wrong one."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,6 +22,7 @@ from fastcoder_lsp.core import (
     StepTrace,
     TracedToken,
 )
+from fastcoder_lsp.core.files import write_whole
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import PromptOptions
@@ -46,7 +49,14 @@ def test_a_file_name_may_hold_colons() -> None:
     assert complete.parse_place("C:/a:b.py:3:4") == (Path("C:/a:b.py"), 3, 4)
 
 
-@pytest.mark.parametrize("place", ["a.py", "a.py:1", "a.py:0:1", "a.py:1:-1", ":1:1", "a.py:x:y"])
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 50_000, "0" * 5000 + "9", str(2**63), "٩" * 5000])
+def test_a_number_of_any_length_is_no_place(digits: str) -> None:
+    for place, says in ((f"a.py:{digits}:1", "line"), (f"a.py:1:{digits}", "column|LINE:COL")):
+        with pytest.raises(UsageError, match=says):
+            complete.offset_of("ab", *complete.parse_place(place)[1:])
+
+
+@pytest.mark.parametrize("place", ["a.py", "a.py:1", "a.py:0:1", "a.py:1:-1", ":1:1", "a.py:x:y", "a.py:٠:1"])
 def test_other_forms_are_refused(place: str) -> None:
     with pytest.raises(UsageError, match="FILE:LINE:COL"):
         complete.parse_place(place)
@@ -235,6 +245,41 @@ def test_the_trace_names_every_tokens_origin() -> None:
 def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         complete.write_page(tmp_path / "absent" / "trace.html", "a.py:1:1", Completion("", 0, 0), "", 0)
+    circle = tmp_path / "circle"
+    circle.symlink_to(circle)
+    with pytest.raises(UsageError, match="cannot be written"):
+        complete.write_page(circle, "a.py:1:1", Completion("", 0, 0), "", 0)
+
+
+def test_a_page_of_any_name_and_text_is_written(tmp_path: Path) -> None:
+    page = tmp_path / "trace.html"
+    name = os.fsdecode(b"caf\xe9\xff.py:1:1")
+    complete.write_page(page, name, Completion("", 0, 0), "x = '\ud800\u202e'", 0, [name])
+    html = page.read_text(encoding="utf-8")
+    assert html.endswith("</html>\n")
+    assert r"caf\udce9\udcff.py" in html
+    assert r"\ud800\u202e" in html
+
+
+def test_a_page_is_written_whole_or_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, link, pipe = tmp_path / "page", tmp_path / "link", tmp_path / "pipe"
+    page.write_text("before")
+    page.chmod(0o640)
+    link.symlink_to(page)
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", Mock(side_effect=OSError(28, "full")))
+        with pytest.raises(OSError, match="full"):
+            write_whole(page, "after")
+    assert page.read_text() == "before"
+    write_whole(link, "after")
+    assert (page.read_text(), page.stat().st_mode & 0o777, link.is_symlink()) == ("after", 0o640, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "page"]
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "said")
+    assert os.read(reader, 9) == b"said"
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_the_workspace_is_the_repository_that_holds_the_file(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The trace as a page: self-contained, escaped, well formed, every token in its colour."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.trace_page import TracePage, page
 from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken
+from fastcoder_lsp.core.controls import visible
 
 VOID = {"meta", "br"}
 
@@ -89,6 +91,15 @@ def test_no_text_becomes_markup(title: str, before: str, said: str) -> None:
         "summary", "code", "div", "small",
     }  # fmt: skip
     assert not re.search(r"(src|href)=\"(?!#)", html)
+    assert visible(html) == html
+
+
+def test_marks_that_reorder_text_are_shown() -> None:
+    step = replace(a_step(), tokens=(TracedToken("x\u202e\u2066".encode(), "repository", 7), *a_step().tokens[1:]))
+    html = page(TracePage("\u202ea.py", "\u2067", "\u200f", "\x1b[2J", (step,)))
+    assert visible(html) == html
+    for shown in (r"\u202ea.py", r"\u2067", r"\u200f", r"\u001b[2J", r"x\u202e\u2066"):
+        assert shown in html
 
 
 def test_a_deep_draft_is_drawn() -> None:

@@ -158,7 +158,7 @@ class Typing:
             self.outcomes.empty(URI, PLACE, reason)
 
     def notices(self) -> list[str]:
-        told = [json.loads(body) for body in read_bodies(io.BytesIO(self._wire.getvalue()))]
+        told = [json.loads(body) for body in read_bodies(io.BytesIO(self._wire.getvalue())) if isinstance(body, bytes)]
         return [message["params"]["message"] for message in told if message["method"] == "window/showMessage"]
 
 

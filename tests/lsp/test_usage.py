@@ -3,7 +3,9 @@
 import contextlib
 import json
 import sqlite3
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -124,13 +126,56 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_store_is_bounded_and_takes_no_odd_names(tmp_path: Path) -> None:
     store = UsageStore(tmp_path)
     languages = [f"language{number}" for number in range(MOST_LANGUAGES + 20)]
-    store.add({key(language=language): 1 for language in [*languages, "/home/me/secret", "x" * 99]}, TODAY)
-    store.add({key(day=TODAY + timedelta(days=KEPT_DAYS + 1)): 5}, TODAY)
+    store.add({key(language=language): 1 for language in [*languages, "/home/me/secret", "x" * 99]})
     kept = {one.language for one in store.read()}
     assert len(kept) <= MOST_LANGUAGES + 2
     assert not any("/" in name or len(name) > 40 for name in kept)
-    store.add({key(): 1}, TODAY + timedelta(days=KEPT_DAYS + 1))
-    assert {one.day for one in store.read()} == {(TODAY + timedelta(days=KEPT_DAYS + 1)).isoformat()}
+    later = [TODAY + timedelta(days=number + 1) for number in range(KEPT_DAYS)]
+    store.add({key(day=day): 1 for day in later})
+    assert {one.day for one in store.read()} == {day.isoformat() for day in later}
+
+
+@pytest.mark.parametrize("wrong", [date(2031, 1, 1), date(9999, 12, 31), date(1970, 1, 1)])
+def test_a_wrong_clock_costs_no_counts_and_no_weeks(wrong: date, tmp_path: Path) -> None:
+    store, days = UsageStore(tmp_path), [TODAY - timedelta(days=day) for day in range(300)]
+    store.add({key(day=day): 1 for day in days})
+    store.add({key(day=wrong): 1})
+    usage = summed(store.read())
+    assert usage.all.shown == len(days) + 1
+    assert sum(one.shown for monday, one in usage.weeks.items() if monday.year in (2025, 2026)) == len(days)
+
+
+def test_the_first_counts_of_many_servers_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "_WAIT_S", 60.0)
+    stores, together = [UsageStore(tmp_path) for _ in range(8)], threading.Barrier(8)
+
+    def add(store: UsageStore) -> None:
+        together.wait()
+        store.add({key(): 1})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, stores))
+    assert counts(stores[0]) == {"shown": 8}
+
+
+def test_a_server_that_saw_no_database_keeps_what_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    UsageStore(tmp_path).add({key(): 1})
+    with monkeypatch.context() as late:
+        late.setattr(Path, "exists", lambda _: False)
+        UsageStore(tmp_path).add({key(): 1})
+    assert counts(UsageStore(tmp_path)) == {"shown": 2}
+
+
+def test_deleting_leaves_a_server_that_writes_its_database(tmp_path: Path) -> None:
+    store = UsageStore(tmp_path)
+    store.add({key(language="secret"): 1})
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as other:
+        assert store.delete()
+        other.execute("CREATE TABLE counts (day, language, source, what, number)")
+        other.execute("INSERT INTO counts VALUES ('2026-03-04', 'go', 'model', 'shown', 1)")
+        other.commit()
+    assert counts(store) == {"shown": 1}
+    assert b"secret" not in (tmp_path / FILE).read_bytes()
 
 
 def test_a_hundred_thousand_suggestions_stay_small(tmp_path: Path) -> None:
@@ -142,7 +187,7 @@ def test_a_hundred_thousand_suggestions_stay_small(tmp_path: Path) -> None:
         for source in ("model", "cache", "edit")
         for what in whats
     }
-    store.add(year, TODAY)
+    store.add(year)
     assert sum(number for one, number in store.read().items() if one.what == "shown") > 100_000
     assert (tmp_path / FILE).stat().st_size <= 5_000_000
     drawn = page(summed(store.read()))
@@ -158,7 +203,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "Nothing was counted yet" in capsys.readouterr().out
     store = UsageStore(tmp_path)
     numbers = {"shown": 10, "accepted": 4, "characters": 120, "judged": 4, "kept": 3, "wait 100": 9, "wait more": 1}
-    store.add({key(what, day=today()): number for what, number in numbers.items()}, today())
+    store.add({key(what, day=today()): number for what, number in numbers.items()})
     assert main(["report"]) == 0
     out = capsys.readouterr().out
     assert "10 shown, 4 accepted (40 %), 75 % of them kept" in out

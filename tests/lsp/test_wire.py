@@ -1,12 +1,14 @@
 """Whatever bytes arrive, nothing but well-formed messages comes back, and the process lives."""
 
 import asyncio
+import io
 import json
 import random
 from typing import Any
 
 import pytest
 
+from fastcoder_lsp.lsp.wire import LongMessage, read_bodies
 from tests.lsp.raw_client import Brake, Json, RawClient, initialized
 
 URI = "file:///project/a.py"
@@ -47,6 +49,77 @@ async def test_broken_headers_are_skipped() -> None:
         for garbage in BROKEN_HEADERS:
             client.send_bytes(garbage)
             await assert_alive(client)
+
+
+class Endless(io.RawIOBase):
+    """Bytes, some of them repeated millions of times and never held."""
+
+    def __init__(self, *parts: tuple[bytes, int]) -> None:
+        self._parts = [(part, count * len(part)) for part, count in parts]
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while self._parts and not self._parts[0][1]:
+            self._parts.pop(0)
+        if not self._parts:
+            return 0
+        part, left = self._parts[0]
+        size = min(len(buffer), left)
+        at = -left % len(part)
+        buffer[:size] = (part * (size // len(part) + 2))[at : at + size]
+        self._parts[0] = part, left - size
+        return size
+
+
+def frame(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+ASKED, LONG = b'{"jsonrpc":"2.0","id":1,"method":"shutdown"}', 260_000
+LONG_MESSAGES: tuple[tuple[bytes, bytes, int | str | None], ...] = (
+    (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"text":"', b'"}}', 7),
+    (b'{"params":{"id":3,"text":"', b'"},"method":"m","id":"seven"}', "seven"),
+    (b'{"jsonrpc":"2.0","method":"textDocument/didChange","params":{"id":3,"text":"', b'"}}', None),
+    (b'{"jsonrpc":"2.0","id":7,"result":{"text":"', b'"}}', None),
+    (b'{"method":"m","text":"', rb'\"id\":5"}', None),
+    (b"", b"", None),
+)
+
+
+@pytest.mark.parametrize(("first", "last", "request_id"), LONG_MESSAGES)
+def test_a_long_message_is_skipped_and_its_request_known(
+    first: bytes, last: bytes, request_id: int | str | None
+) -> None:
+    length = len(first) + 1000 * LONG + len(last)
+    header = b"Content-Length: %d\r\n\r\n" % length
+    stream = Endless((header + first, 1), (b"x" * 1000, LONG), (last + frame(ASKED), 1))
+    assert list(read_bodies(io.BufferedReader(stream))) == [LongMessage(length, request_id), ASKED]
+
+
+@pytest.mark.parametrize("length", [b"9" * 11, b"9" * 30, b"9" * 5000, b"1e9", b"-5", b"0x10", b"", b"5 5", b"\xb2"])
+def test_a_header_behind_an_unread_body_is_found(length: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    bodies = (b'{"text":"' + b"x" * size + b'"}' for size in range(4000, 4100, 7))
+    for body in (ASKED, b"[" + b" " * 9000 + b"]", *bodies):
+        stream = io.BytesIO(b"Content-Length: " + length + b"\r\n\r\n" + body + frame(ASKED) + frame(ASKED))
+        assert list(read_bodies(stream)) == [ASKED, ASKED]
+    assert "Content-Length" in caplog.text
+
+
+async def test_after_a_long_message_the_server_answers() -> None:
+    async with initialized() as client:
+        assert client.process.stdin is not None
+        first = b'{"jsonrpc":"2.0","id":"long","method":"fastcoder/stats","params":{"x":"'
+        client.send_bytes(b"Content-Length: %d\r\n\r\n" % (len(first) + 257_000_000 + 3) + first)
+        for _ in range(257):
+            client.send_bytes(b"x" * 1_000_000)
+            await client.process.stdin.drain()
+        client.send_bytes(b'"}}')
+        assert "257 MB" in (await client.answer("long"))["error"]["message"]
+        await assert_alive(client)
+        assert await client.leave() == 0
+    assert b"257 MB" in client.stderr
 
 
 async def test_headers_in_other_spellings_are_read() -> None:

