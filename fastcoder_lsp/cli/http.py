@@ -1,6 +1,7 @@
-"""`fastcoder-lsp http`: the model for clients of llama.cpp's completion server and of OpenAI's completions."""
+"""`fastcoder-lsp http`: the model for clients of llama.cpp's server, OpenAI's completions, Mistral's and Ollama."""
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -29,8 +30,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "http",
         help="serve the model by HTTP, for llama.vim, llama.vscode and others",
-        description="Answer /infill, /completion and /v1/completions as llama.cpp's server does. docs/clients.md says "
-        "how to set up each client. This command downloads nothing; run `fastcoder-lsp model pull` first.",
+        description="Answer as the completion servers of llama.cpp, OpenAI, Mistral and Ollama do. docs/clients.md "
+        "says how to set up each client. This command downloads nothing; run `fastcoder-lsp model pull` first.",
         epilog="Example: fastcoder-lsp http --port 8012",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
@@ -42,6 +43,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         type=Path,
         metavar="FILE",
         help="a file with the key that every request must send; required if other machines can reach --host",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="an origin whose web pages may use the server, for example https://editor.example; may be repeated "
+        "(default: only the server's own)",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting)")
     parser.add_argument(
@@ -68,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"other machines can reach {arguments.host}, so clients need a key",
             "Name a file with a key: --key-file FILE",
         )
+    rules = AccessRules(key, LOOPBACK if here else frozenset(), frozenset(map(read_origin, arguments.allow_origin)))
     chosen: dict[str, object] = {
         "model": arguments.model,
         "engine": arguments.engine,
@@ -76,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen["host.enabled"] = False if arguments.alone else None
     settings, _ = chosen_settings("http", chosen, defaults={"context.enabled": True})
     keep_log_quiet()
-    _serve(settings, arguments.host, arguments.port, AccessRules(key, LOOPBACK if here else frozenset()))
+    _serve(settings, arguments.host, arguments.port, rules)
     return 0
 
 
@@ -88,6 +98,16 @@ def read_key(path: Path) -> str:
     if len(key) < _KEY_LENGTH or not key.isprintable():
         raise UsageError(f"the key in {path} is too short", f"Use a key of {_KEY_LENGTH} characters or more.")
     return key
+
+
+def read_origin(text: str) -> str:
+    """An origin, as browsers send it; raises UsageError if it is none, or stands for many pages."""
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", text.lower()):
+        raise UsageError(
+            f"{text} is not an origin",
+            "Write scheme, host and port, without a path: --allow-origin https://editor.example",
+        )
+    return text.lower()
 
 
 def _serve(settings: "Settings", host: str, port: int, rules: "AccessRules") -> None:

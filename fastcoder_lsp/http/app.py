@@ -13,10 +13,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from fastcoder_lsp.completion.status import Statistics
-from fastcoder_lsp.http.forms import FORMS, reply
 from fastcoder_lsp.http.guard import AccessRules, Guard, read_body, wait_for_disconnect
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, answer_of
-from fastcoder_lsp.http.responses import RequestError, error_response, json_response, models_response, props_response
+from fastcoder_lsp.http.pages import HEALTH, PAGES, SHOW, Pages
+from fastcoder_lsp.http.responses import RequestError, error_response, json_response
+from fastcoder_lsp.http.routes import ROUTES, reply
 from fastcoder_lsp.http.sessions import DisconnectedError, SessionPool
 
 _COUNTERS = {
@@ -59,10 +60,10 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
     """The ASGI application. `context_tokens`: the longest prompt, for `/props`; `answer_s`: the limit of an answer."""
     server = _Routes(sessions, context_tokens, answer_s)
     routes = [
-        *(Route(path, server.complete, methods=["POST"]) for path in FORMS),
-        *(Route(path, server.models) for path in ("/v1/models", "/models")),
-        *(Route(path, server.health) for path in ("/health", "/v1/health")),
-        Route("/props", server.props),
+        *(Route(path, server.complete, methods=["POST"]) for path in ROUTES),
+        *(Route(path, server.page) for path in PAGES),
+        Route(SHOW, server.show, methods=["POST"]),
+        *(Route(path, server.health) for path in HEALTH),
         Route("/metrics", server.metrics),
     ]
     handlers = {
@@ -82,22 +83,22 @@ class _Routes:
         self._started = int(time.time())
 
     async def complete(self, request: Request) -> Response:
-        form, infill = FORMS[request.scope["path"]](await read_body(request))
-        return reply(form, await self._answer(request, infill), self._model())
+        read = ROUTES[request.scope["path"]](await read_body(request))
+        return reply(read, await self._answers(request, read.requests), self._model())
 
-    async def models(self, _: Request) -> Response:
-        return models_response(self._model(), self._started)
+    async def page(self, request: Request) -> Response:
+        return json_response(self._pages().page(request.scope["path"]))
 
-    async def health(self, _: Request) -> Response:
-        status = self._sessions.status
+    async def show(self, _: Request) -> Response:
+        return json_response(self._pages().show())
+
+    async def health(self, request: Request) -> Response:
+        status, path = self._sessions.status, request.scope["path"]
         if status.state == "error":
-            return error_response(500, status.message)
+            return error_response(500, status.message, path)
         if status.state in ("starting", "loading"):
-            return error_response(503, "Loading model")
+            return error_response(503, "Loading model", path)
         return json_response({"status": "ok"})
-
-    async def props(self, _: Request) -> Response:
-        return props_response(self._model(), self._context_tokens, self._sessions.max_sessions)
 
     async def metrics(self, _: Request) -> Response:
         text = metrics_text(self._sessions.statistics(), self._sessions.busy)
@@ -106,13 +107,16 @@ class _Routes:
     def _model(self) -> str:
         return self._sessions.statistics()[0].model or "fastcoder-lsp"
 
-    async def _answer(self, request: Request, infill: InfillRequest) -> InfillAnswer:
-        """The answer; a client that disconnects first cancels it."""
+    def _pages(self) -> Pages:
+        return Pages(self._model(), self._started, self._context_tokens, self._sessions.max_sessions)
+
+    async def _answers(self, request: Request, infills: Sequence[InfillRequest]) -> list[InfillAnswer]:
+        """The answers, one after another; a client that disconnects first cancels them."""
         disconnected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         listening = asyncio.create_task(_watch_disconnect(disconnected, request))
         try:
             async with asyncio.timeout(self._answer_s):
-                return answer_of(infill, await self._sessions.answer(infill, disconnected))
+                return [answer_of(infill, await self._sessions.answer(infill, disconnected)) for infill in infills]
         except TimeoutError:
             raise RequestError(504, f"no answer within {self._answer_s:.0f} s") from None
         finally:
@@ -127,14 +131,14 @@ async def _watch_disconnect(disconnected: "asyncio.Future[None]", request: Reque
         disconnected.set_result(None)
 
 
-def _refused(_: Request, error: Exception) -> Response:
+def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
-    return error_response(error.code, error.message)
+    return error_response(error.code, error.message, request.scope["path"])
 
 
-def _unknown(_: Request, error: Exception) -> Response:
+def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return error_response(error.status_code, str(error.detail))
+    return error_response(error.status_code, str(error.detail), request.scope["path"])
 
 
 def _disconnected(_: Request, __: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from fastcoder_lsp.core import Completion, Extra, RawPrompt
 
@@ -30,6 +31,7 @@ class InfillAnswer:
     finish: str  # why it ended, in OpenAI's words: "stop" or "length"
     word: str  # the stop word that ended it, or ""
     completion: Completion
+    tokens: int = 0  # the model's tokens that spell the text
     others: tuple[str, ...] = ()
 
 
@@ -39,7 +41,18 @@ def answer_of(infill: InfillRequest, completion: Completion) -> InfillAnswer:
     finish = completion.ended or "budget" if completion.finish == "typed-through" else completion.finish
     finish = "length" if not word and finish in ("length", "context", "budget") else "stop"
     others = dict.fromkeys(other for one in completion.others if (other := _inserted(infill, one)[0]) and other != text)
-    return InfillAnswer(text, finish, word, completion, tuple(others))
+    return InfillAnswer(text, finish, word, completion, _tokens_of(text, completion), tuple(others))
+
+
+def _tokens_of(text: str, completion: Completion) -> int:
+    """How many tokens spell `text`, which may be a part of what the model said; all tokens if none were recorded."""
+    pieces = [token.piece for step in completion.trace for token in step.tokens]
+    sought = text.encode("utf-8", "surrogatepass")
+    begin = b"".join(pieces).find(sought)
+    if not text or begin < 0:
+        return completion.counts.tokens if text else 0
+    ends = accumulate(map(len, pieces))
+    return sum(begin < end and end - len(piece) < begin + len(sought) for piece, end in zip(pieces, ends, strict=True))
 
 
 def _inserted(infill: InfillRequest, completion: Completion) -> tuple[str, str]:

@@ -17,18 +17,21 @@ from starlette.types import Receive, Scope, Send
 
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.http import responses
-from fastcoder_lsp.http.forms import FORMS, reply
 from fastcoder_lsp.http.guard import (
     FOREIGN_HOST,
     LOOPBACK,
     NO_KEY,
     WEB_PAGE,
+    WRONG_KEY,
     host_name,
-    is_from_web_page,
+    is_foreign_page,
     presented_key,
     read_body,
     wait_for_disconnect,
 )
+from fastcoder_lsp.http.infill import InfillAnswer
+from fastcoder_lsp.http.pages import HEALTH, PAGES, SHOW, Pages
+from fastcoder_lsp.http.routes import ROUTES, reply
 from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal, Tenant, place_of
 from fastcoder_lsp.team.configuration import KeyLimits
 from fastcoder_lsp.team.counts import RequestCounts, RequestOutcome
@@ -95,7 +98,7 @@ class Gateway:
         try:
             response = await self._respond(request, outcome)
         except responses.RequestError as error:
-            response = responses.error_response(error.code, error.message)
+            response = responses.error_response(error.code, error.message, scope["path"])
         except ClientDisconnect:
             response = Response(status_code=_NOBODY)
         except asyncio.CancelledError:
@@ -111,28 +114,28 @@ class Gateway:
 
     async def _respond(self, request: Request, outcome: RequestOutcome) -> Response:
         path, method = request.url.path, request.method
-        if path in ("/health", "/v1/health"):
+        if path in HEALTH:
             return await self._health()
         guest = self._guest(request.headers)
         outcome.key = guest.name
-        if path in FORMS:
+        if path in ROUTES:
             if method != "POST":
                 raise responses.RequestError(405, "Method Not Allowed")
             refused = self._ledger.enter(
                 guest.account, most_open=guest.open, a_minute=guest.a_minute, now_s=self._clock()
             )
             if refused:
-                return _later(refused)
+                return _later(refused, path)
             try:
                 return await self._complete(request, path, guest, outcome)
             finally:
                 self._ledger.leave(guest.account)
-        if method not in ("GET", "HEAD"):
+        if method not in ("GET", "HEAD") and (path, method) != (SHOW, "POST"):
             raise responses.RequestError(405 if _route(path) else 404, "Not Found")
         return self._told_of(path, guest)
 
     def _guest(self, headers: Headers) -> _Guest:
-        if is_from_web_page(headers):
+        if is_foreign_page(headers, named=self._keys is None):
             raise responses.RequestError(*WEB_PAGE)
         if self._keys is None:
             if host_name(headers.get("host", "")) not in LOOPBACK:
@@ -144,7 +147,7 @@ class Gateway:
             logger.error("All requests are refused: %s", error)  # noqa: TRY400 it says all that there is
             raise responses.RequestError(503, "the keys cannot be read; see the server's log") from None
         if key is None:
-            raise responses.RequestError(*NO_KEY)
+            raise responses.RequestError(*(WRONG_KEY if presented_key(headers) else NO_KEY))
         return self._guest_of(key)
 
     def _guest_of(self, key: Key) -> _Guest:
@@ -158,24 +161,32 @@ class Gateway:
         )
 
     async def _complete(self, request: Request, path: str, guest: _Guest, outcome: RequestOutcome) -> Response:
-        form, ask = FORMS[path](await read_body(request))
+        read = ROUTES[path](await read_body(request))
         tenant = Tenant(guest.account, _named(request.headers, WORKSPACE), guest.repositories)
-        document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
-        place = place_of(tenant.key, tenant.workspace, document)
-        call = Call(place, tenant, ask)
-        answer = await self._unless_gone(request.receive, self._answer(call))
-        if isinstance(answer, Refusal):
-            return _later(answer)
-        if isinstance(answer, ReplicaRefusal):
-            raise responses.RequestError(answer.code, answer.message)
-        outcome.replica, outcome.host_ms = answer.replica, answer.waited_ms
+        named = _named(request.headers, DOCUMENT) or read.form.filename
+        answers, headers = list[InfillAnswer](), dict[str, str]()
+        for ask in read.requests:
+            place = place_of(tenant.key, tenant.workspace, named or f"\0{(ask.before + ask.after)[:_HEAD]}")
+            answer = await self._unless_gone(request.receive, self._answer(Call(place, tenant, ask)))
+            if isinstance(answer, Refusal):
+                return _later(answer, path)
+            if isinstance(answer, ReplicaRefusal):
+                raise responses.RequestError(answer.code, answer.message)
+            self._note(outcome, answer, place)
+            answers.append(answer.said)
+            headers |= {REPLICA: answer.replica, HOST_MS: f"{answer.waited_ms:.1f}"}
+        response = reply(read, answers, self._model)
+        response.headers.update(headers)
+        return response
+
+    def _note(self, outcome: RequestOutcome, answer: ReplicaAnswer, place: str) -> None:
+        outcome.replica, outcome.host_ms = answer.replica, outcome.host_ms + answer.waited_ms
         counts = answer.said.completion.counts
-        outcome.tokens, outcome.prefilled, outcome.reused = counts.tokens, counts.prefilled, counts.reused
+        outcome.tokens += counts.tokens
+        outcome.prefilled += counts.prefilled
+        outcome.reused += counts.reused
         outcome.empty = not answer.said.text
         outcome.again = self.counts.seen(place, answer.replica)
-        response = reply(form, answer.said, self._model)
-        response.headers[REPLICA], response.headers[HOST_MS] = answer.replica, f"{answer.waited_ms:.1f}"
-        return response
 
     async def _unless_gone(
         self, receive: Receive, answering: Awaitable[ReplicaAnswer | ReplicaRefusal | Refusal]
@@ -201,22 +212,19 @@ class Gateway:
             self._looking = asyncio.ensure_future(self._can_answer())
         if await asyncio.shield(self._looking):
             return responses.json_response({"status": "ok"})
-        return responses.error_response(503, "no replica is available")
+        return responses.error_response(503, "no replica is available", HEALTH[0])
 
     def _told_of(self, path: str, guest: _Guest) -> Response:
-        if path in ("/v1/models", "/models"):
-            return responses.models_response(self._model, self._started)
-        if path == "/props":
-            return responses.props_response(self._model, self._context_tokens, guest.open)
         if path == "/metrics":
             if not guest.metrics:
                 raise responses.RequestError(403, "this key may not read the metrics")
             return PlainTextResponse(self.counts.text(), media_type="text/plain; version=0.0.4")
-        raise responses.RequestError(404, "Not Found")
+        pages = Pages(self._model, self._started, self._context_tokens, guest.open)
+        return responses.json_response(pages.show() if path == SHOW else pages.page(path))
 
 
 def _route(path: str) -> str:
-    known = (*FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
+    known = (*ROUTES, *HEALTH, *PAGES, SHOW, "/metrics")
     return path if path in known else ""
 
 
@@ -227,7 +235,7 @@ def _named(headers: Headers, name: str) -> str:
     return value
 
 
-def _later(refusal: Refusal) -> Response:
-    return responses.json_response(
-        responses.error_body(429, refusal.message), 429, {"retry-after": str(refusal.after_s)}
-    )
+def _later(refusal: Refusal, path: str) -> Response:
+    response = responses.error_response(429, refusal.message, path)
+    response.headers["retry-after"] = str(refusal.after_s)
+    return response

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.cli.http import read_origin
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.control import find_hosts, stop_host
@@ -94,3 +95,12 @@ def test_where_a_model_cannot_be_loaded_it_waits_and_ends_in_order(tmp_path: Pat
         assert len(hosts) == (not options)
         for host in hosts:
             stop_host(host, 10)
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "null", "editor.example", "https://editor.example/", "https://*.example", "http://"]
+)
+def test_an_origin_is_scheme_host_and_port(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["http", "--allow-origin", text]) == 2
+    assert "is not an origin" in capsys.readouterr().err
+    assert read_origin("HTTPS://Editor.example:8443") == "https://editor.example:8443"

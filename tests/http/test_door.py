@@ -33,6 +33,12 @@ ASK = {"prompt": PREFIX, "suffix": "\n"}
         {"Host": "attacker.example:8012"},
         {"Host": ""},
         {"Host": "127.0.0.1.attacker.example"},
+        {"Host": "[::1].attacker.example"},
+        {"Host": "[::1]attacker"},
+        {"Host": "[::1"},
+        {"Host": "localhost:80@attacker.example"},
+        {"Host": "localhost:8012:8012"},
+        {"Host": "localhost:x"},
         {"Origin": "https://attacker.example"},
         {"Origin": "null"},
         {"Sec-Fetch-Site": "cross-site"},
@@ -60,7 +66,11 @@ def test_a_key_is_asked_for(start: Start) -> None:
         {"X-Api-Key": "é"},
     ]
     for headers in wrong:
-        assert server.call("/v1/models", headers={**named, **headers})[0] == 401
+        code, reply = server.call("/v1/models", headers={**named, **headers})
+        presented = any(value not in {KEY, "Bearer "} for value in headers.values())
+        assert (code, "wrong" in reply["error"]["message"]) == (401, presented)
+    for path in ("/health", "/v1/health"):
+        assert server.call(path, headers=named)[0] == 200
     for headers in ({"Authorization": f"Bearer {KEY}"}, {"X-Api-Key": KEY}):
         assert server.call("/v1/models", headers={**named, **headers})[0] == 200
 

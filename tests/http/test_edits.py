@@ -228,6 +228,6 @@ def test_other_prompts_are_completed_as_ever() -> None:
         "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
         "<[fim-suffix]>b<[fim-prefix]>a<[fim-middle]>",
     ):
-        assert read_openai(OpenAIForm(prompt=prompt)).raw is None
-    assert read_openai(OpenAIForm(prompt=built("zeta-2").text, suffix="x")).raw is None
-    assert read_openai(OpenAIForm(prompt=built("zeta-2").text, max_tokens=0)).raw is not None
+        assert read_openai(OpenAIForm(prompt=prompt))[0].raw is None
+    assert read_openai(OpenAIForm(prompt=built("zeta-2").text, suffix="x"))[0].raw is None
+    assert read_openai(OpenAIForm(prompt=built("zeta-2").text, max_tokens=0))[0].raw is not None

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.forms import CompletionForm, OpenAIForm, PromptParts, parse_prompt, read_completion, read_openai
+from fastcoder_lsp.http.forms import CompletionForm, OpenAIForm, read_completion, read_openai
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, answer_of, within_bounds
+from fastcoder_lsp.http.prompts import PromptParts, parse_prompt
 from tests.fake_engine import FakeEngine
 from tests.http.toy_server import PREFIX, Says, Start, ToyServer
 
@@ -99,7 +100,7 @@ def test_stop_words_choices_and_lengths(server: ToyServer) -> None:
     [
         ("/v1/completions", {"prompt": PREFIX, "logprobs": 1}),
         ("/v1/completions", {"prompt": PREFIX, "logprobs": 0}),
-        ("/v1/completions", {"prompt": ["a", "b"]}),
+        ("/v1/completions", {"prompt": []}),
         ("/v1/completions", {"prompt": [1, 2]}),
         ("/v1/completions", {"prompt": PREFIX, "echo": True}),
         ("/v1/completions", {"prompt": PREFIX, "n": 0}),
@@ -129,7 +130,7 @@ def test_chunks_that_no_prompt_can_hold_are_passed_over() -> None:
 def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> None:
     """Names in marks of a prompt are as long as their lines are."""
     head = f"<|file_sep|>{'名' * 30_000}\nx = 1\n<|file_sep|>a.py\ny = 1\n"
-    ask = read_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))
+    (ask,) = read_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))
     assert within_bounds(ask.extras) == (Extra("a.py", "y = 1\n"),)
 
 
@@ -214,7 +215,7 @@ def test_marks(prompt: str, parts: PromptParts) -> None:
 def test_line_ends_are_one_character_everywhere() -> None:
     """Code that a prompt holds in marks has the same tokens as the same code in `input_extra`."""
     prompt = "<|file_sep|>x.py\r\nx = 1\r\n{}a\r\n{}b{}".format(*QWEN)
-    for asked in (read_completion(CompletionForm(prompt=prompt)), read_openai(OpenAIForm(prompt=prompt))):
+    for (asked,) in (read_completion(CompletionForm(prompt=prompt)), read_openai(OpenAIForm(prompt=prompt))):
         assert (asked.before, asked.after, asked.extras) == ("a\n", "b", (Extra("x.py", "x = 1\n"),))
 
 
@@ -228,7 +229,7 @@ def test_of_very_many_files_the_last_ones() -> None:
 def test_with_a_suffix_marks_are_text() -> None:
     """Whoever names the suffix apart has written no marks: they stand in the user's code."""
     prompt = 'MARKS = "{}a{}b{}"'.format(*QWEN)
-    ask = read_openai(OpenAIForm(prompt=prompt, suffix="\r\n"))
+    (ask,) = read_openai(OpenAIForm(prompt=prompt, suffix="\r\n"))
     assert (ask.before, ask.after) == (prompt, "\n")
 
 
