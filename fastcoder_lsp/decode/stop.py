@@ -18,6 +18,7 @@ BODY_LINES = 24  # most lines of a body that the line above opens: about a scree
 PARAGRAPH_LINES = 8  # most lines that continue a block: as many as people read before they accept
 _OVERLONG = 3  # a single statement may be longer than the limit by this factor before it is cut after any line
 _NEAR = 8000  # characters read on each side of the cursor, so that a rule costs the same in any file and on any line
+_LINE_ENDS = re.compile(r"\n(?:[ \t]*\n){2}|\n(?:[ \t]*\n)?(?=[ \t]*[^\s])")  # and at most two empty lines
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -33,18 +34,29 @@ class StopRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
-    """The rest of the line; `left`: the line up to the cursor."""
+    """The rest of the line, and its line end if the model says one; `left`: the line up to the cursor.
+
+    At the beginning of a line, empty lines below belong to it: the text then stands above the one right of the cursor.
+    """
 
     left: str
     language: str
 
     def cut(self, text: str) -> int | None:
-        """The length of the text before its first line end or control character, once there is one."""
+        """The length of the text up to its first line end or control character, once it is known."""
         line = text.partition("\n")[0]
         control = _control(text, 0, self.left, self.language)
-        if control is None or control.at > len(line):
-            return len(line) if len(line) < len(text) else None
-        return 0 if control.in_word else _cut_short(self.left, line[: control.at], self.language)
+        if control is not None and control.at <= len(line):
+            return 0 if control.in_word else _cut_short(self.left, line[: control.at], self.language)
+        if self.within:
+            return len(line) + 1 if len(line) < len(text) else None
+        end = _LINE_ENDS.match(text, len(line))
+        return end and end.end()
+
+    @property
+    def within(self) -> bool:
+        """Whether the cursor is within a line, not at its beginning."""
+        return bool(self.left.strip())
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""

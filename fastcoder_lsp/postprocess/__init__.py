@@ -1,8 +1,8 @@
 """Pure functions of text: the model's output becomes the suggestion, or nothing."""
 
 from fastcoder_lsp.postprocess.finish import finish, finish_at, whole_lines
-from fastcoder_lsp.postprocess.overwrite import replaces, written_over
+from fastcoder_lsp.postprocess.fit import covered, replaces
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.postprocess.useful import useful, useful_at
 
-__all__ = ["TextAround", "finish", "finish_at", "replaces", "useful", "useful_at", "whole_lines", "written_over"]
+__all__ = ["TextAround", "covered", "finish", "finish_at", "replaces", "useful", "useful_at", "whole_lines"]

@@ -8,7 +8,7 @@ unchanged.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastcoder_lsp.postprocess.overwrite import written_over
+from fastcoder_lsp.postprocess.fit import covered
 from fastcoder_lsp.postprocess.text_around import Closer, TextAround, wanted
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
 
@@ -85,7 +85,7 @@ class _BracketScan:
 
 
 def _below(text: str, around: TextAround) -> list[Closer]:
-    over = written_over(text, around)
+    over = covered(text, around)
     kept = [sign for sign in around.closing[over:] if sign in CLOSER_OF.values()]
     return [Closer(sign, 0, None) for sign in kept] + around.closers_below
 

@@ -8,70 +8,16 @@ import re
 from collections.abc import Callable
 
 from fastcoder_lsp.postprocess.balance import balance
+from fastcoder_lsp.postprocess.fit import covered, fit, keeps_line_end
 from fastcoder_lsp.postprocess.indentation import indentation
-from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, rubbish, wordy
+from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, rubbish
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import KNOWN
 
-_SURE = 4  # a repetition of the whole rest of the line with so many characters is not a coincidence
-_OPERATORS = "*/-=+<>&|#~!."  # signs whose meaning depends on their neighbours
 _TRIVIAL = 2  # a line of so few signs may occur twice
-_SURE_PART = 12  # the same for the beginning of the rest of the line
 
 
-def overlap(text: str, around: TextAround) -> str:
-    """`text` without an end that repeats the text right of the cursor, or the lines below."""
-    return _lines_below(_rest_of_line(text, around), around)
-
-
-def _rest_of_line(text: str, around: TextAround) -> str:
-    right = around.right.rstrip()
-    if not right.strip():
-        return text
-    if around.closing:
-        return _closers(text, around)
-    return _words(text, right)
-
-
-def _closers(text: str, around: TextAround) -> str:
-    """`text` without closers at its end, after other text, that the editor has already inserted."""
-    closing, tail = around.closing.strip(), text.rstrip()
-    if not tail.endswith(closing) or not tail.rpartition("\n")[2][: -len(closing)].strip():
-        return text if tail != closing else ""
-    shorter = tail[: -len(closing)]
-    doubled = written_over(text, around) == len(around.closing) or not closing.strip(";,")
-    return shorter if doubled and not written_over(shorter, around) else text
-
-
-def _words(text: str, right: str) -> str:
-    """`text` without its common end with the beginning of the text right of the cursor."""
-    tail = text.rstrip()
-    for length in range(min(len(right), len(tail)), 0, -1):
-        shared = right[:length]
-        if not tail.endswith(shared) or _within_sign(tail[: len(tail) - length], shared):
-            continue
-        whole = length == len(right) and (length >= _SURE or not shared.strip().isalnum() or tail == shared)
-        if whole or (length >= _SURE_PART and any(map(str.isalnum, shared)) and _at_word_ends(tail, right, length)):
-            return tail[:-length]
-    return text
-
-
-def _within_sign(head: str, shared: str) -> bool:
-    sign = shared[0]
-    if sign in _OPERATORS:
-        return len(shared) == 1 or (bool(head) and head[-1] in _OPERATORS)
-    return not sign.isalnum() and head.endswith(sign)
-
-
-def _at_word_ends(tail: str, right: str, length: int) -> bool:
-    first = tail[-length:][:1]
-    begins = length == len(tail) or not (wordy(tail[-length - 1]) and wordy(first))
-    ends = length == len(right) or not (wordy(right[length - 1]) and wordy(right[length]))
-    return begins and ends
-
-
-def _lines_below(text: str, around: TextAround) -> str:
+def lines_below(text: str, around: TextAround) -> str:
     """`text` up to the line from which it equals the lines below the cursor, to the end of either.
 
     Lines that equal those below only for a while are kept, because code repeats itself. Closers alone are left to
@@ -103,7 +49,7 @@ def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
 
 
 Rule = Callable[[str, TextAround], str]
-_RULES: tuple[Rule, ...] = (control_text, fence, repetition, indentation, overlap, balance)
+_RULES: tuple[Rule, ...] = (control_text, fence, repetition, indentation, fit, lines_below, balance)
 _ROUNDS = 8
 _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 
@@ -145,11 +91,13 @@ def _once(text: str, around: TextAround) -> str:
 
 
 def _without_trailing_blanks(text: str, around: TextAround) -> str:
-    """`text` without blanks at line ends; before text right of the cursor one blank, or its new line, stays."""
-    stripped = _TRAILING.sub("", text).rstrip()
-    tail = text[len(text.rstrip()) :]
+    """`text` without blanks at line ends; before text right of the cursor one blank, or its line end, stays."""
+    body = _TRAILING.sub("", text)
+    if keeps_line_end(body, around):
+        return body
+    stripped, tail = body.rstrip(), text[len(text.rstrip()) :]
     _, newline, blanks = tail.rpartition("\n")
-    if newline and stripped and around.right.strip() and not written_over(text, around):
+    if newline and "\n" in stripped and around.right.strip() and not covered(stripped, around):
         return f"{stripped}\n{blanks}"
     parted = tail.startswith(" ") and around.right[:1].strip() and around.closing[:1] in {"", "}", '"', "'", "`"}
     return stripped + " " if stripped and parted else stripped

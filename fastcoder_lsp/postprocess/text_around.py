@@ -8,9 +8,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, lex, width
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, Lexed, indent, lex, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,14 @@ def _opens(code: str, lexed: Lexed, end: int) -> bool:
 
 NEAR = 8000  # characters before and after the cursor whose lines are read
 FAR = 32_000  # characters before and after the cursor that are read for brackets, about 5 ms each
-_CLOSING = re.compile(r"""[ \t]*("{3}|'{3}|["'`])?[)\]}>;, \t]*""")
+_CLOSER = re.compile(
+    r"</[\w:.-]*>|/>|\"{3}|'{3}|''|\*\*|~~|\$\$|[-~]?[%#]\}|[%?]>|-->|\*/|[)\]}>\"'`|$*_]"
+)  # signs that editors insert behind the cursor, and that end what was opened left of it
+_PAIR = re.compile(r"\(\)|\[\]|\{\}")
+SYMMETRIC = frozenset({'"""', "'''", "''", "**", "~~", "$$", '"', "'", "`", "|", "$", "*", "_"})
+"""Closers that equal what they close."""
+_IN_PROSE = frozenset({"**", "~~", "$$", "$", "*", "_"})
+_OPEN_ANGLE, _CLOSED_ANGLE = re.compile(r"<(?![\s=<-])|<$"), re.compile(r"(?<![-=\s])>")
 _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")
 _LINE_END = re.compile(r"\n")
@@ -102,6 +109,14 @@ _CODE_LINE = re.compile(
     r"function|export|func|type|package|pub|fn|impl|use|struct|enum|await|async|switch|case|throw|new)\b",
     re.MULTILINE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Closers:
+    """The closers right of the cursor, up to other text: each sign, and its end in the text right of the cursor."""
+
+    signs: list[str]
+    ends: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +144,76 @@ class TextAround:
         self.left = before[before.rfind("\n") + 1 :]  # the cursor's line up to the cursor
         end = after.find("\n")
         self.right = after if end < 0 else after[:end]  # the cursor's line from the cursor
-        self.closing = self._closing()
         self.below = [] if end < 0 else _whole_lines(after[end + 1 : end + 1 + NEAR], len(after) - end - 1 <= NEAR)
         self.near_before, self.whole_before = _near_before(before, language)
         self.whole_after = len(after) <= FAR
         self.near_after = after[:FAR]
+        self.lexed_with = lru_cache(8)(self._lexed_with)  # of the text and its beginnings, for all rules
 
-    def _closing(self) -> str:
-        right = self.right.rstrip()
-        found = _CLOSING.fullmatch(right[:_MOST_CLOSERS])
-        if found is None or len(right) > _MOST_CLOSERS:
-            return ""
-        return "" if found[1] and self.left.count(found[1]) % 2 == 0 else right
+    @cached_property
+    def closers(self) -> Closers:
+        """The closers right of the cursor, up to other text."""
+        right, found = self.right[:_MOST_CLOSERS], Closers([], [])
+        while True:
+            at = found.ends[-1] if found.ends else 0
+            at += len(right[at:]) - len(right[at:].lstrip(" \t"))
+            sign = _CLOSER.match(right, at)
+            if sign is None or not self._closes(sign[0]):
+                sign = _PAIR.match(right, at) if found.signs else None
+            if sign is None:
+                return found
+            found.signs.append(sign[0])
+            found.ends.append(sign.end())
+
+    def _closes(self, sign: str) -> bool:
+        """Whether `sign` closes something that is open at the cursor, as far as its line tells."""
+        if sign in _IN_PROSE and self.language not in MARKUP | {"typst", "tex"}:
+            return False
+        if sign == "''" and "``" in self.left:
+            return True
+        if sign in SYMMETRIC:
+            return sign in (self.head.quote, *(sign for _, sign in self.head.stack)) or self.left.count(sign) % 2 == 1
+        if sign in {">", "/>"}:
+            return len(_OPEN_ANGLE.findall(self.left)) > len(_CLOSED_ANGLE.findall(self.left))
+        return True
+
+    @cached_property
+    def closing(self) -> str:
+        """The text right of the cursor if it is only closers, stops and blanks, as editors insert them."""
+        right, ends = self.right.rstrip(), self.closers.ends
+        return "" if right[ends[-1] if ends else 0 :].strip(";, \t") else right
+
+    @cached_property
+    def unclosed(self) -> list[str]:
+        """The closers, innermost first, of what is open at the cursor and nothing right of it or below closes."""
+        head, signs = self.head, self.closers.signs
+        quote = "" if head.stack and head.stack[-1][1] == head.quote else head.quote
+        if self.language not in KNOWN or head.comment or (quote and quote not in signs):
+            return []
+        opened, given = wanted(head.stack, quote), [closer.sign for closer in self.closers_below]
+        if self.closing:
+            given = [sign for sign in signs[signs.index(quote) if quote else 0 :] if sign in {quote, *")]}`"}] + given
+        elif quote:
+            return []
+        missing = max(len(opened) - len(given), 0)
+        if opened[missing:] == given:
+            return opened[:missing]
+        fits = [at for at in range(len(opened)) if all(map(str.__eq__, opened[at:], given))]
+        return opened[: fits[0]] if len(fits) == 1 and not self.whole_after else []
+
+    def strings_in(self, text: str) -> tuple[dict[int, int], str]:
+        """The ends of the strings and comments in `text`, by their beginnings, and the quote of one that stays open."""
+        if self.language in MARKUP or self.head.comment:
+            return {}, ""
+        start, lexed = len(self.near_before), self.lexed_with(text)
+        return {begin - start: end - start for begin, end in lexed.spans if begin >= start}, lexed.quote
 
     @cached_property
     def head(self) -> Lexed:
         """The lexical state at the cursor."""
         return lex(self.near_before, self.language)
 
-    def lexed_with(self, text: str) -> Lexed:
+    def _lexed_with(self, text: str) -> Lexed:
         """The lexical state after `text` at the cursor; offsets are those of `near_before + text`."""
         return lex(self.near_before + text, self.language, self.head.last_line)
 

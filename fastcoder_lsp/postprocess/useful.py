@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fastcoder_lsp.core.certainty import Certainty
 from fastcoder_lsp.postprocess.balance import goes_on, last_closers
 from fastcoder_lsp.postprocess.finish import finish_at
-from fastcoder_lsp.postprocess.overwrite import written_over
+from fastcoder_lsp.postprocess.fit import covered
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import indent
 
@@ -77,7 +77,7 @@ def _stays(lines: str, around: TextAround) -> bool:
 def _finished(lines: str, around: TextAround) -> str:
     """`lines` after post-processing, if that changed only blanks, or closed blocks that will continue; else ""."""
     shown = finish_at(lines, around)
-    if not any(map(str.isalnum, shown)) or written_over(shown, around):
+    if not any(map(str.isalnum, shown)) or covered(shown, around):
         return ""  # signs alone may become rubbish, and closers may be overwritten
     said, kept = ([line.strip() for line in text.split("\n")] for text in (lines, shown))
     closers = kept[len(said) :]

@@ -146,6 +146,7 @@ class Excerpts:
         tail = all_after[len(after) :].partition("\n")[0]
         last = below.rfind("\n") + 1
         kept_below, _ = _without_secrets(f"{below}{tail}".split("\n"), language, opened, last=len(below) - last)
+        rule = stop_rule(place.before, place.after, language)
         return Excerpt(
             _replace_surrogates("".join(f"{one}\n" for one in kept) + left),
             _replace_surrogates(("" if secret else right) + newline + "\n".join(kept_below)),
@@ -156,7 +157,7 @@ class Excerpts:
             _replace_surrogates(PurePath(snapshot.path).name) if snapshot.path is not None else "",
             language,
             max_tokens,
-            isinstance(stop_rule(place.before, place.after, language), LineRule),
+            isinstance(rule, LineRule) and rule.within,
         )
 
     def _opened_above(self, text: str, language: str, begun: OpenConstructs) -> OpenConstructs:

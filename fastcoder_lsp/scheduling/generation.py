@@ -32,7 +32,7 @@ from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
+from fastcoder_lsp.postprocess import TextAround, covered, finish_at, useful_at, whole_lines
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstimator
@@ -187,7 +187,7 @@ class Generation(ABC):
         return finish_at(said, self._around)
 
     def _suggestion(self, text: str) -> Suggestion:
-        return Suggestion(self.place, text, written_over(text, self._around) if text else 0, finish=self.finish)
+        return Suggestion(self.place, text, covered(text, self._around) if text else 0, finish=self.finish)
 
     @cached_property
     def _around(self) -> TextAround:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import datasets as data
-from fastcoder_lsp.postprocess import finish, finish_at, written_over
+from fastcoder_lsp.postprocess import covered, finish, finish_at
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.workspace.languages import language_of
 from tests.postprocess.true_rests import TrueRest, places
@@ -54,7 +54,7 @@ def document(case: TrueRest, said: str) -> str:
     """What stands around the cursor when what is shown of `said` is accepted."""
     around = TextAround(case.before, case.after, case.language)
     shown = finish_at(said, around)
-    rest = case.after[written_over(shown, around) :]
+    rest = case.after[covered(shown, around) :]
     return BLANKS.sub("", case.before[-200:] + shown + rest)
 
 

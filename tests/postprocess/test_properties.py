@@ -38,7 +38,8 @@ def test_form(raw: str, before: str, after: str, language: str) -> None:
     assert not shown or shown.strip()
     over = replaces(shown, before, after, language)
     assert 0 <= over <= len(right)
-    assert not right[:over].strip(")]}>\"'`;, \t")
+    said = iter(shown)
+    assert all(sign in said for sign in right[:over] if sign.strip(";, \t"))
 
 
 @given(st.text(st.sampled_from(list("a,()[]{}")), max_size=20), st.text(st.sampled_from(list("a=([{")), max_size=6))

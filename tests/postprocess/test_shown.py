@@ -20,7 +20,15 @@ def check(case: Case) -> None:
 
 
 @of_tables(
-    "brackets", "indentation", "overlap", "overwrite", "overwrite_not", "overwrite_doubled", "rubbish", "all_rules"
+    "brackets",
+    "fit",
+    "indentation",
+    "overlap",
+    "overwrite",
+    "overwrite_not",
+    "overwrite_doubled",
+    "rubbish",
+    "all_rules",
 )
 def test_what_is_shown(case: Case) -> None:
     check(case)

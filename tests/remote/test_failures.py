@@ -201,5 +201,5 @@ def test_a_connection_that_was_closed_in_between_is_no_failure(serve: Serve, fro
     server = serve(handler)
     asking = front(server.url)
     for number in range(3):
-        assert asking.ask(f"x{number} = call(", "y)\n").text == "1"
+        assert asking.ask(f"x{number} = call(", ", y)\n").text == "1"
         until(lambda number=number: server.hung_up > number)  # type: ignore[misc]

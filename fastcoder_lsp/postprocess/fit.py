@@ -1,0 +1,241 @@
+r"""Where a text ends and what it covers: its end and its beginning, aligned with the text right of the cursor.
+
+The text right of the cursor begins with *closers* that the editor inserted, or that stood there. A text that closes
+the same brackets, strings or tags covers them; one that ends with a part of what stands there leaves that part out; one
+that begins a line of its own keeps its line end. Where it would run into what stands there, nothing fits.
+"""
+
+import re
+
+from fastcoder_lsp.postprocess.text_around import SYMMETRIC, TextAround
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, width
+
+_SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
+_STOPS = ",;:"
+_ARROW = re.compile(r"[-=]>")
+_INTERPOLATION = re.compile(r"[$#]\{[^{}\n]*\}|\\\([^()\n]*\)|\\.")
+_TAG = re.compile(r"<([A-Za-z][\w:.-]*)")
+_FIRST_WORD = re.compile(r"\s*(\w+)")
+_STATEMENT = re.compile(
+    r"(?:async|class|const|def|enum|export|fn|func|function|impl|import|interface|let|local|package|private|protected|"
+    r"pub|public|return|static|struct|type|use|using|var)\b|[@#]\w"
+)
+"""What stands right of the cursor, if it begins a line of its own whatever stands left."""
+
+
+def replaces(text: str, before: str, after: str, language: str = "") -> int:
+    """`covered` for the text between `before` and `after` in a document of `language`."""
+    return covered(text, TextAround(before, after, language))
+
+
+def covered(text: str, around: TextAround) -> int:
+    """The number of characters right of the cursor that `text` says itself, and so covers."""
+    right, body = around.right.rstrip(), text.rstrip()
+    if not right.strip() or not body or keeps_line_end(text, around):
+        return 0
+    if right in _SELECTORS:
+        return _selector(body, right, around)
+    if not around.closers.signs:
+        return _words(body, right) or _signs(body, right)
+    return _closed(body, right, around)
+
+
+def fit(text: str, around: TextAround) -> str:
+    """The shortest text that makes the same document; "" where it would run into what stands right of the cursor."""
+    right, body = around.right.rstrip(), text.rstrip()
+    if not right.strip() or not body:
+        return text
+    if keeps_line_end(text, around):
+        return _whole_line(text, right, around)
+    tail = text[len(body) :] if "\n" in body else text[len(body) :].partition("\n")[0]
+    if not tail and _repeats(body, right, around):
+        return ""
+    if (cut := _before_closers(body, around)) != body:
+        body, tail = cut, ""
+    shorter = _shortest(body, right, around)
+    if shorter != body:
+        body, tail = shorter.rstrip(), shorter[len(shorter.rstrip()) :]
+    if not body.strip() or not _joins(body, tail, right[covered(body, around) :], around):
+        return ""
+    return body + tail
+
+
+def keeps_line_end(text: str, around: TextAround) -> bool:
+    """Whether the model ended a line, and what stands right of the cursor is a line of its own."""
+    right = around.right.lstrip()
+    if "\n" not in text[len(text.rstrip()) :] or not any(map(str.isalnum, right)):
+        return False
+    return not around.left.strip() or _STATEMENT.match(right) is not None
+
+
+def _whole_line(text: str, right: str, around: TextAround) -> str:
+    body, said = text.rstrip(), right.strip()
+    if body.endswith(said) and not _in_word(body, said):
+        body = body[: -len(said)].rstrip(" \t")
+        return fit(body, around) if body.endswith("\n") else body
+    if body.startswith(said) or said.startswith(body):
+        return ""
+    lines = text[len(body) :].count("\n")
+    return body + "\n" * lines + indent(around.left)
+
+
+def _words(body: str, right: str) -> int:
+    """The length of the beginning of `right`, with a word in it, that `body` ends with."""
+    for length in range(min(len(right), len(body)), 0, -1):
+        shared = right[:length]
+        if body.endswith(shared) and any(map(str.isalnum, shared)) and not _cuts_word(right, length):
+            inside = len(shared) < len(body) and _wordy(shared[0]) and _wordy(body[-length - 1])
+            if not inside or len(_first_word(shared)) > 1:
+                return length
+    whole = right.strip()
+    again = any(map(str.isalnum, whole)) and body.startswith(whole) and not body[len(whole) :].strip(")]}>; ")
+    return len(right) if again else 0
+
+
+def _signs(body: str, right: str) -> int:
+    """The length of the beginning of `right` without a word that `body` ends with, or all of `body`."""
+    if right.startswith(body):
+        return len(body)
+    if not any(map(str.isalnum, right)) and body.endswith(right.strip()):
+        return len(right)
+    return len(indent(right)) + 1 if body[-1] in _STOPS and right.lstrip().startswith(body[-1]) else 0
+
+
+def _closed(body: str, right: str, around: TextAround) -> int:
+    """The end of the last closer right of the cursor that `body` closes itself, and of what it repeats behind that."""
+    signs, closer_ends = around.closers.signs, [0, *around.closers.ends]
+    ends, own = walk(body, around)
+    if not ends:
+        return len(body) if right.startswith(body) else 0
+    count = _net(ends, own, signs)
+    behind = right[closer_ends[-1] :]
+    if behind.strip(f"{_STOPS} \t"):
+        if len(ends) < len(signs) or not (length := _words(body, behind)):
+            length = len(behind) if count == len(signs) and body.endswith(right.strip()) else 0
+        return closer_ends[-1] + length if length else closer_ends[count] if ends[-1] == len(body) else 0
+    if count == len(signs) and behind.strip() and body[-1] in (*_STOPS, "{"):
+        return len(right)
+    return closer_ends[count]
+
+
+def _net(ends: list[int], own: list[str], signs: list[str]) -> int:
+    """How many of `signs` are closed, without those that close what the text itself leaves open."""
+    found, most = len(ends), min(len(ends), len(own))
+    return found - next((count for count in range(most, 0, -1) if signs[found - count : found] == own[-count:]), 0)
+
+
+def walk(text: str, around: TextAround) -> tuple[list[int], list[str]]:
+    """Where `text` closes what the closers right of the cursor close, in order, and what it leaves open itself.
+
+    The second list has the closers of what is open, innermost last.
+    """
+    missing, (strings, quote) = len(around.unclosed), around.strings_in(text)
+    signs = around.unclosed + around.closers.signs
+    ends, own, at = list[int](), list[str](), 0
+    pairs = {**CLOSER_OF, "<": ">"} if ">" in signs else CLOSER_OF
+    filled = False  # whether it fills an empty pair of brackets right of the cursor
+    while at < len(text):
+        wanted = signs[len(ends)] if len(ends) < len(signs) else ""
+        sign = text[at]
+        if wanted and not own and text.startswith(wanted, at) and not _ARROW.match(text, at - 1, at + 1):
+            at += len(wanted)
+            ends.append(at)
+        elif wanted in SYMMETRIC and not own:
+            found = _INTERPOLATION.match(text, at)
+            at = found.end() if found else at + 1
+        elif at in strings:
+            own += [quote] if quote and strings[at] == len(text) else []
+            at = strings[at]
+        else:
+            tag = _TAG.match(text, at)
+            if tag and f"</{tag[1]}>" in signs:
+                own.append(f"</{tag[1]}>")
+            elif own and own[-1][0] == "<" and text.startswith(own[-1], at):
+                at += len(own.pop()) - 1
+            elif sign in pairs and (sign != "<" or text[at + 1 : at + 2].strip("=")):
+                filled = filled if own else wanted == sign + pairs[sign] and at in ends
+                own.append(pairs[sign])
+            elif sign in own and not _ARROW.match(text, at - 1, at + 1):
+                del own[len(own) - 1 - own[::-1].index(sign) :]
+                ends += [at + 1] if filled and not own else []
+            at += 1
+    return ends[missing:], own[::-1]
+
+
+def _before_closers(body: str, around: TextAround) -> str:
+    """`body` up to the first closer that stands right of the cursor, if other text stands behind it."""
+    closers = around.closers
+    if not closers.signs or around.closing or covered(body, around):
+        return body
+    ends, own = walk(body, around)
+    cuts = ends and _net(ends, own, closers.signs)
+    return body[: ends[0] - len(closers.signs[0])].rstrip() if cuts else body
+
+
+def _shortest(body: str, right: str, around: TextAround) -> str:
+    """The shortest beginning of `body` that makes the same document."""
+    covers = covered(body, around)
+    for length in range(min(covers, len(body)), 0, -1):
+        if body[-length:] != right[covers - length : covers]:
+            continue
+        shorter = body[:-length]
+        if _wordy(shorter[-1:]) and _wordy(right[covers - length : covers - length + 1]):
+            continue
+        part = length < covers or covers < len(right)
+        own = part and max(walk(body, around)[0], default=0) <= len(shorter)  # what is left out is the text's own
+        if not shorter.strip() or (not own and covered(shorter, around) == covers - length):
+            return shorter
+    return body
+
+
+def _repeats(body: str, right: str, around: TextAround) -> bool:
+    """Whether `body` begins with what stands right of the cursor, and says nothing new before it."""
+    said = right.strip()
+    if not any(map(str.isalnum, said)) or covered(body, around):
+        return False
+    if body.lstrip().startswith(said):
+        return True
+    first = _first_word(said)
+    return bool(first) and _first_word(body) == first and (_wordy(body[-1]) or body[-1] in ")]}\"'`;")
+
+
+def _joins(body: str, tail: str, right: str, around: TextAround) -> bool:
+    """Whether `right` may stand directly behind `body`."""
+    if around.closing or "\n" in body or not any(map(str.isalnum, right)):
+        return True  # a text of several lines is cut where a line of its own would end
+    if not around.left.strip() and not tail.strip("\n") and body[-1] not in "([{,.=+-*/%&|<!~:$@#\\\"'`":
+        return False
+    if tail or not _wordy(right[0]):
+        return True
+    if _wordy(body[-1]):
+        return _wordy(around.left[-1:]) and all(map(_wordy, body))
+    plain = around.language in KNOWN - MARKUP and not around.head.quote and not around.head.comment
+    return not (plain and body[-1] in ")]}" and not (body[0] in CLOSER_OF and CLOSER_OF[body[0]] == body[-1]))
+
+
+def _selector(body: str, right: str, around: TextAround) -> int:
+    """The length of the selector alone right of the cursor that `body` begins with, unless a line below continues it.
+
+    In some languages lines of a chain end with the selector.
+    """
+    if not body.startswith(right) or around.above.endswith(right):
+        return 0
+    below = next(iter(around.below), "")
+    return 0 if width(indent(below)) > width(indent(around.left)) else len(right)
+
+
+def _cuts_word(right: str, length: int) -> bool:
+    return length < len(right) and _wordy(right[length - 1]) and _wordy(right[length])
+
+
+def _in_word(body: str, end: str) -> bool:
+    return len(end) < len(body) and _wordy(end[0]) and _wordy(body[-len(end) - 1])
+
+
+def _first_word(text: str) -> str:
+    found = _FIRST_WORD.match(text)
+    return found[1] if found else ""
+
+
+def _wordy(char: str) -> bool:
+    return char.isalnum() or char == "_"
