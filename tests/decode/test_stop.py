@@ -14,13 +14,16 @@ CURSOR = "▮"
 
 
 def check(code: str, said: str, expect: str, language: str = "python") -> None:
-    """Of the endless text `said` at the cursor mark of `code`, `expect` is kept, whatever the steps it grows by."""
+    """Of the endless text `said` at the cursor mark of `code`, `expect` is kept, whatever the steps it grows by.
+
+    And its line end, where the rule keeps one.
+    """
     before, _, after = code.partition(CURSOR)
     rule = stop_rule(before, after, language)
     lengths = [rule.cut(said[:end]) for end in range(len(said) + 1)]
     known = [length for length in lengths if length is not None]
     assert known, "the end was never found"
-    assert said[: known[0]] == expect
+    assert said[: known[0]] in {expect, f"{expect}\n"}
     assert set(known) == {known[0]}
 
 
@@ -92,8 +95,173 @@ def test_a_text_ends(code: str, said: str, expect: str, language: str) -> None:
 )
 def test_a_line_keeps_its_line_end(code: str, said: str, expect: str) -> None:
     """With text on the right, in a comment, above a body that stands there: one line; empty lines before another."""
-    check(code, said, expect)
+    before, _, after = code.partition(CURSOR)
+    length = stop_rule(before, after, "python").cut(said)
+    assert length is not None
+    assert said[:length] == expect
 
 
 @pytest.mark.parametrize(
     "control", ["\x1b", "\x07", "\b", "\0", "\x9b", "\u202e", "\u2066", "\u200b", "\ud800", "\U000e0001"]
+)
+@pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
+def test_a_text_ends_before_a_control_character(control: str, before: str, after: str) -> None:
+    check(f"{before}{CURSOR}{after}", f"one{control}two\n", "one")
+    check(f"{before}{CURSOR}{after}", f"{control}]0;title\n", "")
+    if not after and not before.startswith("#"):
+        check(f"{before}{CURSOR}", f"g(\n    1,{control}2)\n", "g(\n    1,")
+        check(f"{before}{CURSOR}", f"return 1\n\n\ndef g():\n{control}", "return 1")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "👩\u200d🚀",
+        "👩🏽\u200d💻",
+        "🏳️\u200d🌈",
+        "👨\u200d👩\u200d👧\u200d👦",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
+        "می\u200cخواهم",
+        "کار\u200cها",
+        "र्\u200dय",
+        "क्\u200cष",
+        "ක්\u200dෂ",
+        "র\u200d্যাম",
+        "ന്\u200d",
+    ],
+)
+@pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
+def test_a_joiner_with_an_effect_is_text(word: str, before: str, after: str) -> None:
+    check(f"{before}{CURSOR}{after}", f'"{word}" + {word[0]}\nx = 1\n', f'"{word}" + {word[0]}')
+    check(f"{before}{word[0]}{CURSOR}{after}", f"{word[1:]}\nx = 1\n", word[1:])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "user\u200dname",
+            "pay\u200cpal",
+            "a\xadb",
+            "👩\u200d",
+            "👩\u200dx",
+            "1\u200d🚀",
+            "می\u200c",
+            "می\u200cx",
+            "न\u200dx",
+        ),
+        *("f\U000e0067\U000e007f", "\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4" + "\U000e0061" * 7 + "\U000e007f"),
+    ],
+)
+@pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
+def test_a_line_with_a_hidden_joiner_is_not_shown(word: str, before: str, after: str) -> None:
+    check(f"{before}{CURSOR}{after}", f'"{word}" + 1\n', "")
+    if not after and not before.startswith("#"):
+        check(f"{before}{CURSOR}", f"g(\n    1,\n    {word})\n", "g(\n    1,")
+
+
+def test_a_soft_hyphen_is_text_in_markup() -> None:
+    check(f"<p>{CURSOR}</p>\n", "Wort\xadteil\n", "Wort\xadteil", "html")
+    check(f"<p>{CURSOR}</p>\n", "Wort \xadteil\n", "", "html")
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "expect", "language"),
+    [
+        ("", "# \x1b]0;title\n", "", "python"),
+        ("# sum of a\nx = ", "y  # \x1b", "y", "python"),
+        ("def f():\n    ", "# a\n    # \x1b", "# a", "python"),
+        ("", "/**\n * \x1b", "", "typescript"),
+        ("x = '#", " \x1b", " ", "python"),
+        ("# ", "\x1b", "", "python"),
+    ],
+)
+def test_no_bare_comment_mark_before_a_control_character(before: str, said: str, expect: str, language: str) -> None:
+    check(f"{before}{CURSOR}\n", said, expect, language)
+    if "\n" not in said.partition("\x1b")[0]:
+        check(f"{before}{CURSOR} and b\n", said, expect, language)
+
+
+def test_a_loop_ends() -> None:
+    check(f"if a:\n    x.{CURSOR}\n", "f()\n    x.f()\n    x.f()\n    x.f()\n", "f()")
+
+
+def test_a_block_too_long_ends_between_its_statements() -> None:
+    said = "a()\n" + "    if b:\n        c()\n        d()\n" * 8
+    check(f"def f():\n    x()\n    {CURSOR}\n", said, "a()" + "\n    if b:\n        c()\n        d()" * 2)
+    style = "<style>\n" + "  a {\n    b: c\n  }\n" * 3 + "  </style>\n"
+    check(f"<head>\n  <title>T</title>\n  {CURSOR}\n", style + "  <p>\n", style.rstrip(), "html")
+
+
+def test_no_end_no_limit() -> None:
+    said = "".join(f"    a{number}()\n" for number in range(100))
+    before, _, after = f"def f():\n{CURSOR}".partition(CURSOR)
+    length = stop_rule(before, after, "python").cut(said)
+    assert length is not None
+    assert 5 < said[:length].count("\n") < 40
+    assert said[length] == "\n"
+
+
+def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    scanned = list[str]()
+
+    def counted(text: str, language: str) -> Lexed:
+        scanned.append(text)
+        return lex(text, language)
+
+    monkeypatch.setattr(stop, "lex", counted)
+    follow = stop_rule("def f(x):\n    ", "", "python").follow()
+    assert all(follow("\n" * said) is None for said in range(300))
+    assert 0 < len(scanned) < 1_000
+
+
+@example(["a", "#", "(", "\x1b"], "x = ", "", "python")
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "a",
+                "if x:",
+                "    ",
+                "\n",
+                "\n",
+                "(",
+                ")",
+                "{",
+                "}",
+                "else:",
+                '"',
+                "#",
+                "  b",
+                "return",
+                "\x1b",
+                "\u200d",
+                "👩",
+            ]
+        )
+    ),
+    st.sampled_from(["def f(x):\n    ", "x = ", "if (a) {\n  ", "    a = 1\n    ", "", "foo(\n  1,\n  "]),
+    st.sampled_from(["", "\n", "\n}\n", ")\n", "\n    b\n", " and c\n"]),
+    st.sampled_from(["python", "typescript", "rust", "html", "ruby", "plaintext"]),
+)
+def test_an_end_once_known_stays(parts: list[str], before: str, after: str, language: str) -> None:
+    said = "".join(parts)
+    rule = stop_rule(before, after, language)
+    known: int | None = None
+    follow = rule.follow()
+    for end in range(len(said) + 1):
+        length = rule.cut(said[:end])
+        assert known is not None or follow(said[:end]) == length
+        if known is not None:
+            assert length == known
+        elif length is not None:
+            known = length
+            assert 0 <= length <= end
+            rest = said[length:]
+            # A comment's marks without a word go with the control character that cuts them short.
+            assert (
+                not rest
+                or "\n" in said[length - 1 : length + 1]
+                or length == 0
+                or re.match(r"\s*(#[^\w\x1b]*)?\x1b", rest)
+            )
