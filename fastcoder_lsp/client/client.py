@@ -242,7 +242,7 @@ class LanguageClient:
                     "textDocument": {"synchronization": {}, "inlineCompletion": {}},
                     "window": {"workDoneProgress": True, "showMessage": {}},
                     "workspace": {"configuration": True, "workspaceFolders": True},
-                    "experimental": {"fastcoderLate": True},
+                    "experimental": {"fastcoderLate": True, "fastcoderStatus": True},
                 },
             },
         )

@@ -9,18 +9,12 @@ from lsprotocol import types
 
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.known_clients import ClientFacts, MenuText, at, known
 from fastcoder_lsp.workspace.document import Encoding
 from fastcoder_lsp.workspace.paths import uri_of
 from fastcoder_lsp.workspace.settings_files import SETTINGS_FILE
 
 TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
-
-
-def at(value: object, *names: str) -> object:
-    """The value at a path of names in untrusted JSON, or None."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +29,9 @@ class EditorFeatures:
     process_id: int | None = None
     encoding: Encoding = Encoding.UTF16
     inline_completion: bool = False
+    misreads_inline: bool = False  # it would spoil ghost text if the server offered it
+    menu_text: MenuText = MenuText.AS_IS
+    insert_text_mode: int = types.InsertTextMode.AsIs
     notebooks: bool = False
     progress: bool = False
     configuration: bool = False
@@ -47,6 +44,7 @@ class EditorFeatures:
     """It keeps a repository's values out of settings of machine scope; without this promise such settings are taken
     only from `initializationOptions`."""
     reports_answers: bool = False  # send times and counts of each answer
+    follows_status: bool = False  # it wants `fastcoder/status`; clients that do not know it warn the user
     shows_status: bool = False
     """It shows loading and errors itself, from `fastcoder/status`, so they are sent in no other way."""
     shows_late: bool = False  # on `fastcoder/late` it asks again for a suggestion that came too late
@@ -55,16 +53,20 @@ class EditorFeatures:
 def read_client(params: object) -> EditorFeatures:
     """The client's features, from the raw params of `initialize`: no unknown value in them locks a client out."""
     wishes = at(params, "initializationOptions", "client")
-    name, suffix = at(params, "clientInfo", "name"), at(wishes, "commandSuffix")
-    process_id = at(params, "processId")
+    suffix, process_id = at(wishes, "commandSuffix"), at(params, "processId")
     capabilities = at(params, "capabilities")
     workspace, document = at(capabilities, "workspace"), at(capabilities, "textDocument")
     formats = at(document, "completion", "completionItem", "documentationFormat")
+    facts = ClientFacts.read(params)
+    client, shows_status = known(facts), at(wishes, "showsStatus") is True
     return EditorFeatures(
-        name=name if isinstance(name, str) else "",
+        name=facts.name,
         process_id=process_id if isinstance(process_id, int) else None,
         encoding=_position_encoding(at(capabilities, "general", "positionEncodings")),
         inline_completion=isinstance(at(document, "inlineCompletion"), dict),
+        misreads_inline=client is not None and client.misreads_inline,
+        menu_text=facts.menu_text if client is None else client.menu_text,
+        insert_text_mode=facts.insert_text_mode,
         notebooks=isinstance(at(capabilities, "notebookDocument"), dict),
         progress=at(capabilities, "window", "workDoneProgress") is True,
         configuration=at(workspace, "configuration") is True,
@@ -75,7 +77,8 @@ def read_client(params: object) -> EditorFeatures:
         command_suffix=suffix if isinstance(suffix, str) else "",
         protects_machine_settings=at(wishes, "protectsMachineSettings") is True,
         reports_answers=at(wishes, "reportsAnswers") is True,
-        shows_status=at(wishes, "showsStatus") is True,
+        follows_status=shows_status or at(capabilities, "experimental", "fastcoderStatus") is True,
+        shows_status=shows_status,
         shows_late=at(wishes, "showsLate") is True or at(capabilities, "experimental", "fastcoderLate") is True,
     )
 
@@ -116,7 +119,7 @@ def server_capabilities(
         )
         if client.notebooks
         else None,
-        inline_completion_provider=types.InlineCompletionOptions(),
+        inline_completion_provider=None if client.misreads_inline else types.InlineCompletionOptions(),
         completion_provider=types.CompletionOptions(list(TRIGGER_CHARACTERS), resolve_provider=False)
         if offers_popup(client, popup=popup)
         else None,

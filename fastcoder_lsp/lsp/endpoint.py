@@ -23,6 +23,7 @@ from pygls.exceptions import (
 )
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
 
+from fastcoder_lsp.lsp.repairs import Repairs
 from fastcoder_lsp.lsp.wire import MAX_BODY, BrokenMessageError, LongMessage, parse
 
 logger = logging.getLogger(__name__)
@@ -44,9 +45,13 @@ Message = dict[str, Any]
 
 
 class Endpoint(LanguageServerProtocol):
-    """One connection to a client. The handler of `initialize` sets `initialized`."""
+    """One connection to a client. The handler of `initialize` sets `initialized`, and the documents of `repairs`."""
 
     initialized = False
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.repairs = Repairs()
 
     @property
     def shut_down(self) -> bool:
@@ -149,6 +154,7 @@ class Endpoint(LanguageServerProtocol):
         self.handle_message(message)
 
     def _dispatch(self, message: Message) -> None:
+        self.repairs.repair(message["method"], message["params"])
         try:
             structured = self.structure_message(message)
         except JsonRpcException as error:

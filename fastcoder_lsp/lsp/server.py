@@ -24,9 +24,10 @@ from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.protocol import OpenHost
-from fastcoder_lsp.lsp.capabilities import at, read_client, read_folders, server_capabilities
+from fastcoder_lsp.lsp.capabilities import read_client, read_folders, server_capabilities
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
+from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.workspace import command_names
@@ -175,6 +176,7 @@ class _LanguageServer(LanguageServer):
         configuration.set_initial(at(params, "initializationOptions"))
         session = Session(self.protocol, client, configuration, Folders(read_folders(params)), self._open_host)
         self._session = session
+        self.protocol.repairs.documents = session.documents
         self.protocol.initialized = True
         for method, handle in (*METHODS, *(DEBUG_METHODS if self._options.debug else ())):
             self.feature(method)(partial(handle, session))

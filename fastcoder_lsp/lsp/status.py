@@ -282,7 +282,8 @@ class Reporter:
         if diagnostics:
             fields["diagnostics"] = True
         fields |= {"host": host, "asks": self.facts().asks or None, "context": context, "edits": edits}
-        self._endpoint.notify(STATUS_METHOD, fields)
+        if client.follows_status:
+            self._endpoint.notify(STATUS_METHOD, fields)
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.workspace.document import Document
+from fastcoder_lsp.workspace.paths import uri_key
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines
 
 MAX_NEIGHBOURS = 24  # cells above the current one that the model sees
@@ -26,14 +27,14 @@ class Cell:
 
 
 class Documents:
-    """Open documents and notebooks by URI; `clock_s`, in seconds, expires yanks."""
+    """Open documents and notebooks by URI, however it is spelt; `clock_s`, in seconds, expires yanks."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._yanks: tuple[tuple[Yank, float], ...] = ()
-        self._documents: dict[str, Document] = {}
-        self._notebooks: dict[str, list[Cell]] = {}
-        self._notebook_of: dict[str, str] = {}
+        self._documents: dict[tuple[str, ...], Document] = {}
+        self._notebooks: dict[tuple[str, ...], list[tuple[tuple[str, ...], Cell]]] = {}
+        self._notebook_of: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def __iter__(self) -> Iterator[Document]:
         return iter(tuple(self._documents.values()))
@@ -43,15 +44,15 @@ class Documents:
 
     def get(self, uri: str) -> Document | None:
         """The open document, or None."""
-        return self._documents.get(uri)
+        return self._documents.get(uri_key(uri))
 
     def open(self, document: Document) -> None:
         """Add an open document, or replace it."""
-        self._documents[document.uri] = document
+        self._documents[uri_key(document.uri)] = document
 
     def close(self, uri: str) -> Document | None:
         """Remove a document; None if it was not open."""
-        return self._documents.pop(uri, None)
+        return self._documents.pop(uri_key(uri), None)
 
     def yanked(self, yank: Yank) -> None:
         """Record copied lines: the snapshots of all documents' next versions contain them."""
@@ -71,29 +72,29 @@ class Documents:
 
     def splice_cells(self, uri: str, start: int, delete: int, cells: Sequence[Cell]) -> None:
         """Replace `delete` cells from `start` by `cells`; clamped to the notebook."""
-        of = self._notebooks.setdefault(uri, [])
+        notebook = uri_key(uri)
+        of = self._notebooks.setdefault(notebook, [])
         start = min(max(start, 0), len(of))
-        for gone in of[start : start + delete]:
-            self._notebook_of.pop(gone.uri, None)
-        of[start : start + delete] = cells
-        for cell in cells:
-            self._notebook_of[cell.uri] = uri
+        for gone, _ in of[start : start + delete]:
+            self._notebook_of.pop(gone, None)
+        of[start : start + delete] = added = [(uri_key(cell.uri), cell) for cell in cells]
+        self._notebook_of.update((key, notebook) for key, _ in added)
 
     def close_notebook(self, uri: str) -> None:
         """Remove a notebook; the client closes its cells' documents separately."""
-        for cell in self._notebooks.pop(uri, []):
-            self._notebook_of.pop(cell.uri, None)
+        for cell, _ in self._notebooks.pop(uri_key(uri), []):
+            self._notebook_of.pop(cell, None)
 
     def snapshot(self, uri: str) -> Snapshot | None:
         """The current snapshot of an open document; neighbours are the code cells of its language above it."""
-        document = self._documents.get(uri)
-        return None if document is None else document.snapshot(self._above(uri), self.yanks)
+        document = self.get(uri)
+        return None if document is None else document.snapshot(self._above(uri_key(uri)), self.yanks)
 
-    def _above(self, uri: str) -> tuple[str, ...]:
-        cells = self._notebooks.get(self._notebook_of.get(uri, ""), [])
-        place = next((index for index, cell in enumerate(cells) if cell.uri == uri), 0)
-        own = self._documents[uri].language
-        above = [self._documents.get(cell.uri) for cell in cells[:place] if cell.is_code]
+    def _above(self, key: tuple[str, ...]) -> tuple[str, ...]:
+        cells = self._notebooks.get(self._notebook_of.get(key, ()), [])
+        place = next((index for index, (one, _) in enumerate(cells) if one == key), 0)
+        own = self._documents[key].language
+        above = [self._documents.get(one) for one, cell in cells[:place] if cell.is_code]
         known = [document for document in above if document is not None and document.language == own]
         return tuple(document.clean_text for document in known[-MAX_NEIGHBOURS:])
 

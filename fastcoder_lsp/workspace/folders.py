@@ -25,7 +25,7 @@ class Folders:
     """The open folders."""
 
     def __init__(self, uris: Iterable[str] = ()) -> None:
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[Path, Folder] = {}
         self.change(added=uris, removed=())
 
     def __iter__(self) -> Iterator[Folder]:
@@ -36,10 +36,11 @@ class Folders:
         # Other threads may be iterating over the old dictionary.
         folders = dict(self._folders)
         for uri in removed:
-            folders.pop(uri, None)
+            if (path := path_of(uri)) is not None:
+                folders.pop(path, None)
         for uri in added:
             if (path := path_of(uri)) is not None:
-                folders[uri] = Folder(uri, path)
+                folders[path] = Folder(uri, path)
         self._folders = folders
 
     def paths(self) -> tuple[Path, ...]:

@@ -114,6 +114,18 @@ def path_text(uri: str, *, windows: bool) -> str | None:
     return path[1:] if _DRIVE.match(path) else path
 
 
+def uri_key(uri: str) -> tuple[str, ...]:
+    """Equal for all spellings of a URI: escaped or not, with a drive's letter in either case, with `localhost`."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return (uri,)
+    host, path = parts.netloc.lower(), unquote(parts.path, errors="surrogateescape")
+    if _DRIVE.match(path):
+        path = path[:2].lower() + path[2:]
+    return parts.scheme, "" if host == "localhost" else host, path, parts.query, unquote(parts.fragment)
+
+
 def uri_of(path: Path) -> str:
     """The `file:` URI of an absolute path."""
     return path.as_uri()

@@ -97,9 +97,12 @@ class RawClient:
     def notices(self) -> list[str]:
         return [message["params"]["message"] for message in self.told if message["method"] == "window/showMessage"]
 
-    async def initialize(self, **more: Any) -> Json:
+    async def initialize(self, *, follows_status: bool = True, **more: Any) -> Json:
         capabilities: Json = {"textDocument": {"inlineCompletion": {}}}
         params: Json = {"processId": None, "rootUri": None, "capabilities": capabilities} | more
+        if follows_status and isinstance(params["capabilities"], dict):
+            experimental = {"fastcoderStatus": True, **params["capabilities"].get("experimental", {})}
+            params["capabilities"] = params["capabilities"] | {"experimental": experimental}
         result: Json = await self.call("initialize", params)
         self.notify("initialized", {})
         return result

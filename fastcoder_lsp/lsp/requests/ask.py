@@ -99,12 +99,22 @@ def policy(session: Session, request: CompletionRequest) -> Policy:
     return session.policy(request.snapshot.uri, request.snapshot.language)
 
 
-def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[InlineSuggestion]:
-    """The suggestions of an answer, the likeliest first; none if the document has changed since."""
+def suggestions(
+    session: Session, request: CompletionRequest, completion: Completion, *, overtaken: bool = False
+) -> list[InlineSuggestion]:
+    """The suggestions of an answer, the likeliest first; none if the document has changed since.
+
+    `overtaken`: also those that the user has typed along since. Their ranges are those of the request's document, as
+    the protocol wants it.
+    """
     session.traces.keep(request.snapshot.uri, completion)
     snapshot = request.snapshot
     candidates = [one for one in (completion, *completion.others) if _can_be_shown(request, one)]
-    if session.documents.snapshot(snapshot.uri) is not snapshot:
+    now = session.documents.snapshot(snapshot.uri)
+    typed_since = "" if now is snapshot else _typed_since(request, now) if overtaken else None
+    if typed_since:
+        candidates = [one for one in candidates if _continues(request, one, typed_since)]
+    if now is None or typed_since is None or (typed_since and not candidates):
         record_empty(session, request, reasons.changed())
         return []
     if not candidates:
@@ -114,10 +124,10 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
     first = candidates[0]
     session.outcomes.shown(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding))
     typed = snapshot.text[first.start : request.offset]
-    inserted_from = request.offset if first.text.startswith(typed) else first.start
+    inserted_from = request.offset + len(typed_since) if first.text.startswith(typed) else first.start
     inserted = first.text[inserted_from - first.start :]
     source, before = "cache" if completion.finish == "typed-through" else "model", session.accepts.counts.shown
-    number = session.accepts.shown(snapshot.uri, snapshot.text, inserted_from, inserted, source)
+    number = session.accepts.shown(snapshot.uri, now.text, inserted_from, inserted, source)
     if session.accepts.counts.shown > before:
         session.usage.shown(snapshot.language, source, completion.ms.get("total", 0.0))
     return [
@@ -129,6 +139,20 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
         )
         for one in candidates
     ]
+
+
+def _typed_since(request: CompletionRequest, now: Snapshot | None) -> str | None:
+    """The text that was typed at the request's place since, if nothing else has changed."""
+    before, after = request.snapshot.text[: request.offset], request.snapshot.text[request.offset :]
+    if now is None or not (now.text.startswith(before) and now.text.endswith(after)):
+        return None
+    return now.text[len(before) : len(now.text) - len(after)] or None
+
+
+def _continues(request: CompletionRequest, completion: Completion, typed: str) -> bool:
+    """Whether a suggestion begins with the typed text, and has more."""
+    known = request.snapshot.text[completion.start : request.offset] + typed
+    return completion.text.startswith(known) and completion.text != known
 
 
 def record_empty(session: Session, request: CompletionRequest, reason: Reason) -> None:

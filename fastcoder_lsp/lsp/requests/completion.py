@@ -7,13 +7,15 @@ the client asks again at the next key.
 import asyncio
 import re
 from dataclasses import replace
+from itertools import takewhile
 
 from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.capabilities import offers_popup
-from fastcoder_lsp.lsp.reasons import menu_waited
+from fastcoder_lsp.lsp.known_clients import MenuText
+from fastcoder_lsp.lsp.reasons import menu_waited, no_room
 from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, record_empty, request_at, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import waited_ms
@@ -65,35 +67,54 @@ async def _awaited(
 
 def _shown(session: Session, request: CompletionRequest, answer: Completion) -> types.CompletionList:
     log_spans(METHOD, request.snapshot, answer)
-    return _menu([_item(session, request, shown) for shown in suggestions(session, request, answer)])
+    shown = suggestions(session, request, answer, overtaken=True)
+    items = [item for one in shown if (item := _item(session, request, one)) is not None]
+    if shown and not items:
+        record_empty(session, request, no_room())
+    return _menu(items)
 
 
 def _menu(items: list[types.CompletionItem]) -> types.CompletionList:
     return types.CompletionList(is_incomplete=True, items=items)
 
 
-def _item(session: Session, request: CompletionRequest, shown: InlineSuggestion) -> types.CompletionItem:
+def _item(session: Session, request: CompletionRequest, shown: InlineSuggestion) -> types.CompletionItem | None:
     """Menus filter by the word before the cursor, so the item replaces that word, and begins with it."""
     snapshot = request.snapshot
     line = snapshot.text[snapshot.text.rfind("\n", 0, shown.start) + 1 : shown.start]
     match = _WORD_BEFORE.search(line)
     word = match.group() if match else ""
     text = word + shown.text
+    inserted = written(text, line, session.client.menu_text)
+    if not inserted.removeprefix(word).strip():
+        return None
     units = index_to_units(word, len(word), session.client.encoding)
     start = types.Position(shown.range.start.line, shown.range.start.character - units)
-    first, _, rest = text.partition("\n")
     return types.CompletionItem(
-        label=first.strip()[:_LABEL_LENGTH] or text.strip().partition("\n")[0][:_LABEL_LENGTH],
+        label=inserted.strip().partition("\n")[0][:_LABEL_LENGTH],
         kind=types.CompletionItemKind.Text,
         detail="fastcoder",
-        documentation=_preview(session, snapshot.language, text) if rest else None,
-        filter_text=text,
+        documentation=_preview(session, snapshot.language, text) if "\n" in inserted else None,
+        filter_text=inserted,
         sort_text="0",
         insert_text_format=types.InsertTextFormat.PlainText,
-        insert_text_mode=types.InsertTextMode.AsIs,
-        text_edit=types.TextEdit(types.Range(start, shown.range.end), text),
+        insert_text_mode=types.InsertTextMode(session.client.insert_text_mode),
+        text_edit=types.TextEdit(types.Range(start, shown.range.end), inserted),
         command=shown.accept,
     )
+
+
+def written(text: str, line: str, kind: MenuText) -> str:
+    """`text`, which stands behind the beginning `line` of its line, as the client takes it."""
+    first, *more = text.split("\n")
+    if kind is MenuText.ONE_LINE:
+        return first
+    if kind is MenuText.AS_IS:
+        return text
+    indentation = line[: len(line) - len(line.lstrip())] or first[: len(first) - len(first.lstrip())]
+    # The client cannot write a line with less indentation than the first.
+    kept = takewhile(lambda one: not one.strip() or one.startswith(indentation), more)
+    return "\n".join((first, *(one.removeprefix(indentation) for one in kept))).rstrip("\n")
 
 
 def _preview(session: Session, language: str, text: str) -> types.MarkupContent | str:

@@ -9,7 +9,7 @@ from typing import Final, TypeGuard
 
 from fastcoder_lsp.core import Definition, Diagnostic
 from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
-from fastcoder_lsp.lsp.capabilities import at
+from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.requests.ask import prepare
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Position

@@ -42,7 +42,7 @@ from fastcoder_lsp.edits.analogy import SOURCE as ANALOGY
 from fastcoder_lsp.edits.analogy import analogous
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
-from fastcoder_lsp.lsp.capabilities import at
+from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.requests.ask import range_of, request_at_start
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Position, position_at
