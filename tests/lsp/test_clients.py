@@ -73,7 +73,7 @@ def at(line: int, character: int) -> Json:
 @pytest.mark.parametrize("client", RECORDED, ids=lambda client: client.source)
 async def test_a_menu_has_the_text_that_its_client_can_insert(client: Recorded) -> None:
     async with running("--says", SAYS) as server:
-        info = {} if client.name is None else {"clientInfo": {"name": client.name, "version": "1"}}
+        info: Json = {} if client.name is None else {"clientInfo": {"name": client.name, "version": "1"}}
         result = await server.initialize(initializationOptions=MENU, capabilities=client.capabilities, **info)
         assert ("inlineCompletionProvider" in result["capabilities"]) == (client.name != "vim-lsp")
         server.open(URI, TEXT)
