@@ -137,7 +137,7 @@ def _file(folder: Path, name: str, ending: str) -> Path:
 def edit_history() -> EditHistory:
     """A history of changes that leaves secrets out as the server's does, for documents named by their paths."""
 
-    def secret(path: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
-        return judge_unfinished(above, lines, language_of(PurePosixPath(path)), "\n".join((*above, *lines)))
+    def secret(path: str, above: str, lines: Sequence[str]) -> Sequence[bool]:
+        return judge_unfinished(above, lines, language_of(PurePosixPath(path)))
 
     return EditHistory(lambda _: True, secret)

@@ -7,7 +7,7 @@ thousand changes a second.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -30,28 +30,18 @@ _MOST_SPLIT: Final = 262_144  # characters of a change that is searched for unch
 _MOST_HUNKS: Final = 8  # entries of one change: an editor's rename may touch hundreds of places
 _AROUND: Final = 3  # lines on each side of an entry
 _MOST_BELOW: Final = 1_000  # characters below a change that these lines are taken from
-_SECRET_REACH: Final = 32_000
-"""Characters above a change that are searched for the beginning of a secret; a key may begin above them."""
-_SECRET_LINES: Final = 400  # lines of them
-_MOST_WHOLE: Final = 131_072  # characters of a text that is judged as a whole
-_MOST_SECRETS: Final = 1_000  # secret lines of a document that are remembered; with more, all its lines are secret
+_ABOVE: Final = 8_000  # characters above a change that are kept: entries merge with them, and secrets begin there
 _MOST_UNDONE: Final = 16  # entries of a file that are searched for undone ones
 _MOST_RECENT: Final = 64
 _MOST_DOCUMENTS: Final = 256
 
-Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[str]], Sequence[bool]]
-"""(uri, lines above, lines) → whether each of `lines` looks like a secret or the beginning of one."""
-SecretLines: TypeAlias = Callable[[str, str], Collection[str]]
-"""(uri, whole text) → its lines that look like secrets, stripped."""
-Values: TypeAlias = Callable[[str], Sequence[str]]
-"""A secret line → the values that no other line may show."""
-KeyAbove: TypeAlias = Callable[[str, int], str]
-"""(text, place) → the line that begins the private key there; empty if the place is in none."""
+Judge: TypeAlias = Callable[[str, str, Sequence[str]], Sequence[bool]]
+"""(uri, text above, lines) → whether each of `lines` looks like a secret or the beginning of one."""
 
 
 @dataclass(slots=True, eq=False)
 class _HistoryEntry:
-    """One entry; `above` is text from up to `_SECRET_REACH` characters above, `below` up to three lines."""
+    """One entry; `above` is text from up to `_ABOVE` characters above, `below` up to three lines."""
 
     uri: str
     path: str
@@ -68,22 +58,10 @@ class EditHistory:
     """The changes of all documents, oldest first.
 
     `may_read`: uri → whether the rules allow reading the document. `is_secret` judges lines, unfinished ones, too.
-    `key_above` finds a key that begins far above a change. `secret_lines` and `secret_values` judge the whole text as
-    it was before the changes and as it is: a later change may make a secret of an earlier one's text.
     """
 
-    def __init__(
-        self,
-        may_read: Callable[[str], bool],
-        is_secret: Judge,
-        key_above: KeyAbove = lambda _text, _at: "",
-        secret_lines: SecretLines = lambda _uri, _text: (),
-        secret_values: Values = lambda _line: (),
-    ) -> None:
-        self._may_read, self._is_secret, self._key_above = may_read, is_secret, key_above
-        self._secret_lines, self._secret_values = secret_lines, secret_values
-        self._texts: LatestDocuments[tuple[str, str]] = LatestDocuments(_MOST_ENTRIES)
-        self._secrets: LatestDocuments[_Secrets] = LatestDocuments(_MOST_ENTRIES)
+    def __init__(self, may_read: Callable[[str], bool], is_secret: Judge) -> None:
+        self._may_read, self._is_secret = may_read, is_secret
         self._entries: list[_HistoryEntry] = []
         self._open: _HistoryEntry | None = None
         self._recent: tuple[str, float, tuple[Change, ...]] | None = None
@@ -107,14 +85,11 @@ class EditHistory:
         stop = len(after) - end
         recent.append(Inserted(at_ms, stop - start, after.count("\n", start, stop), accepted=accepted))
         allowed = self._is_allowed(uri)
-        if allowed and max(len(before), len(after)) <= _MOST_WHOLE:
-            texts = self._texts.get(uri)
-            self._texts.put(uri, (texts[0] if texts is not None else before, after))
         hunks = _hunks(before, after, start, end) if allowed else ()
         if not hunks:
             self._open = None
         for patch, at, below in hunks:
-            above = self._above(after, min(at, len(after)))
+            above = _above(after, min(at, len(after)))
             if at > len(after):  # the last lines were deleted: the line above has no end in the text
                 above += "\n"
             self._add(_HistoryEntry(uri, path, folder, at_ms, accepted, patch, above, below))
@@ -125,7 +100,6 @@ class EditHistory:
         kept = [entry for entry in self._entries if now_ms - entry.at_ms <= MOST_AGE_MS and self._is_allowed(entry.uri)]
         if len(kept) < len(self._entries):
             self._keep(kept)
-        self._judge_texts()
         seen = (self._seen(entry) for entry in self._entries if entry.folder == folder)
         return tuple(change for change in seen if change is not None)
 
@@ -150,15 +124,14 @@ class EditHistory:
         """Drop all changes of a document."""
         self._recent = None
         self._keep([entry for entry in self._entries if entry.uri != uri])
-        for known in (self._texts, self._secrets, self._modified, self._allowed):
+        for known in (self._modified, self._allowed):
             known.forget(uri)
 
     def rename(self, old: str, new: str, path: str, folder: str = "") -> None:
         """The document `old` is now `new`, at `path` below `folder`; its changes go if it may not be read there."""
         self._recent = None
         moved = [entry for entry in self._entries if entry.uri == old]
-        for known in (self._texts, self._secrets, self._modified):
-            known.rename(old, new)
+        self._modified.rename(old, new)
         if moved and not self._is_allowed(new):
             self._keep([entry for entry in self._entries if entry.uri != old])
             return
@@ -177,7 +150,7 @@ class EditHistory:
         """Drop everything."""
         self._recent = None
         self._keep([])
-        for known in (self._texts, self._secrets, self._modified, self._allowed):
+        for known in (self._modified, self._allowed):
             known.clear()
 
     def _is_allowed(self, uri: str) -> bool:
@@ -195,7 +168,7 @@ class EditHistory:
         last, self._open = self._open, entry
         if last is not None and (merged := _merged(last, entry)) is not None:
             self._entries.pop()
-            self._open = entry = replace(merged, above=self._above(merged.above, len(merged.above)))
+            self._open = entry = replace(merged, above=_above(merged.above, len(merged.above)))
         if entry.patch.size() > MOST_CHARACTERS:
             self._open = None
             return
@@ -203,13 +176,6 @@ class EditHistory:
         self._drop_undone()
         if len(self._entries) > _MOST_ENTRIES:
             del self._entries[0]
-
-    def _above(self, text: str, at: int) -> str:
-        """The lines above a place, within reach, and before them the beginning of the key that they are in."""
-        start = max(at - _SECRET_REACH, 0)
-        start = text.find("\n", start, at) + 1 or start if start else 0
-        begun = self._key_above(text, start) if start else ""
-        return f"{begun}\n{text[start:at]}" if begun else text[start:at]
 
     def _drop_undone(self) -> None:
         own = [entry for entry in self._entries if entry.uri == self._entries[-1].uri]
@@ -227,24 +193,6 @@ class EditHistory:
         if undone:
             self._keep([entry for entry in self._entries if entry not in undone])
 
-    def _judge_texts(self) -> None:
-        """Find the secrets of each document before its changes since the last look, and as it is."""
-        for uri in {entry.uri for entry in self._entries}:
-            if (texts := self._texts.get(uri)) is None:
-                continue
-            self._texts.forget(uri)
-            secrets = self._secrets.get(uri) or _Secrets(set(), set())
-            known = len(secrets.lines)
-            for line in {line for text in dict.fromkeys(texts) for line in self._secret_lines(uri, text)}:
-                if len(secrets.lines) > _MOST_SECRETS:
-                    break
-                secrets.lines.add(line)
-                secrets.values.update(self._secret_values(line))
-            self._secrets.put(uri, secrets)
-            if len(secrets.lines) != known:
-                for entry in self._entries:
-                    entry.change = "" if entry.uri == uri else entry.change
-
     def _seen(self, entry: _HistoryEntry) -> Change | None:
         if isinstance(entry.change, str):
             entry.change = self._without_secrets(entry)
@@ -252,11 +200,7 @@ class EditHistory:
 
     def _without_secrets(self, entry: _HistoryEntry) -> Change | None:
         """The entry without the lines that look like secrets; None if that would change its meaning."""
-        lines = entry.above.split("\n")[:-1]
-        above = tuple(lines[-_SECRET_LINES:])
-        if len(above) < len(lines):
-            begun = self._key_above(entry.above, sum(map(len, lines[:-_SECRET_LINES])) + len(lines) - _SECRET_LINES)
-            above = (begun, *above) if begun else above
+        above = tuple(entry.above.split("\n")[:-1])
         patch, below = entry.patch, entry.below
         old, new = self._judged(entry.uri, above, patch.old, below), self._judged(entry.uri, above, patch.new, below)
         if old.hidden != new.hidden and patch.old and patch.new:
@@ -276,9 +220,7 @@ class EditHistory:
     def _judged(self, uri: str, above: tuple[str, ...], lines: tuple[str, ...], below: tuple[str, ...]) -> "_Judged":
         around = above[-_AROUND:]
         everything = (*around, *lines, *below)
-        secret = list(self._is_secret(uri, above[: len(above) - len(around)], everything))
-        if (known := self._secrets.get(uri)) is not None:
-            secret = [one or known.hold(line) for one, line in zip(secret, everything, strict=True)]
+        secret = self._is_secret(uri, _text(above[: len(above) - len(around)]), everything)
         first, end = len(around), len(around) + len(lines)
 
         def part(start: int, stop: int, *, hidden: bool) -> tuple[str, ...]:
@@ -290,18 +232,6 @@ class EditHistory:
             part(first, end, hidden=True),
             part(end, len(everything), hidden=False),
         )
-
-
-class _Secrets(NamedTuple):
-    """The secret lines that a document has or had lately, and their values."""
-
-    lines: set[str]
-    values: set[str]
-
-    def hold(self, line: str) -> bool:
-        """Whether a line is one of them, or shows a value of one; lines without letters or digits are none."""
-        full = len(self.lines) > _MOST_SECRETS
-        return _says((line,)) and (full or line.strip() in self.lines or any(value in line for value in self.values))
 
 
 class _Judged(NamedTuple):
@@ -319,6 +249,12 @@ def _says(lines: Sequence[str]) -> bool:
 
 def _text(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
+
+
+def _above(text: str, at: int) -> str:
+    """The whole lines above a place, within reach."""
+    start = max(at - _ABOVE, 0)
+    return text[text.find("\n", start, at) + 1 or start if start else 0 : at]
 
 
 def _merged(last: _HistoryEntry, entry: _HistoryEntry) -> _HistoryEntry | None:

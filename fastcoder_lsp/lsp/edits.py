@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastcoder_lsp.edits.gate import EditGate
-from fastcoder_lsp.edits.history import EditHistory, Judge, KeyAbove, SecretLines, Values
+from fastcoder_lsp.edits.history import EditHistory, Judge
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.lsp.reasons import Reasons
@@ -52,19 +52,12 @@ class NextEdits:
     """The state of a session.
 
     `may_read`: whether the rules allow to remember the changes of the document with this URI. `is_secret` judges its
-    lines; `key_above` finds the beginning of a private key.
+    lines.
     """
 
-    def __init__(
-        self,
-        may_read: Callable[[str], bool],
-        is_secret: Judge,
-        key_above: KeyAbove,
-        secrets: tuple[SecretLines, Values],
-        usage: UsageCounter,
-    ) -> None:
+    def __init__(self, may_read: Callable[[str], bool], is_secret: Judge, usage: UsageCounter) -> None:
         self.clock, self._usage = now_ms, usage
-        self.history, self.gate = EditHistory(may_read, is_secret, key_above, *secrets), EditGate()
+        self.history, self.gate = EditHistory(may_read, is_secret), EditGate()
         self.reasons, self.counts, self.spans = Reasons(), EditCounts(), SpanStatistics()
         self._ids = itertools.count(1)
         self._sent: OrderedDict[str, SentEdit] = OrderedDict()

@@ -39,7 +39,7 @@ from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.regular import file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above, secret_lines, secret_values
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 from fastcoder_lsp.workspace.settings_files import settings_paths
 
 _VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
@@ -162,9 +162,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._edited_s = -math.inf
         self._rules: dict[str | None, ReadingRules] = {}
-        self.edits = NextEdits(
-            self._may_remember, self._judge_unfinished, key_above, (self._secret_lines, secret_values), self.usage
-        )
+        self.edits = NextEdits(self._may_remember, self._judge_unfinished, self.usage)
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: tuple[Problem, ...] = ()
@@ -413,15 +411,9 @@ class Session:
         allowed = rules.may_send if self.folder_of(uri) is not None else rules.may_complete
         return allowed(path, language) is None
 
-    def _judge_unfinished(self, uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
+    def _judge_unfinished(self, uri: str, above: str, lines: Sequence[str]) -> Sequence[bool]:
         """Whether each of some consecutive lines of a document looks like a secret, perhaps an unfinished one."""
-        document = self.documents.get(uri)
-        text = document.clean_text if document is not None else "\n".join((*above, *lines))
-        return judge_unfinished(above, lines, self._language(uri), text)
-
-    def _secret_lines(self, uri: str, text: str) -> frozenset[str]:
-        """The secret lines of a document's text, stripped."""
-        return secret_lines(text, self._language(uri))
+        return judge_unfinished(above, lines, self._language(uri))
 
     def _language(self, uri: str) -> str:
         document = self.documents.get(uri)

@@ -7,7 +7,7 @@ close further down would look open.
 
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
@@ -23,8 +23,8 @@ from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge, judge_lines
-from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, OpenConstructs
+from fastcoder_lsp.workspace.secret_lines import MAX_LINE, in_secret, judge
+from fastcoder_lsp.workspace.secret_lines import REACH as ABOVE
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.workspace import FrontWorkspace
@@ -71,7 +71,6 @@ BEFORE = 8_000  # characters before the cursor, at most
 AFTER = 3_000  # characters after the cursor, at most
 REACH = FAR + 1  # the same on both sides for our own server: one more than it reads shows that there is more
 _STRIDE = 2_000  # the start moves by so many characters at a time
-_SECRET_REACH = 16_000  # characters before the cursor that are searched for the start of a secret
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Halves of characters, which UTF-8 cannot encode: an edit may have split them."""
 _MARK = re.compile(
@@ -116,84 +115,61 @@ class Excerpt:
         )
 
 
-class Excerpts:
-    """Makes excerpts; caches which strings and other constructs the lines above an excerpt leave open."""
-
-    def __init__(self) -> None:
-        self._scanned: tuple[str, str, OpenConstructs, OpenConstructs] = "", "", NOTHING_OPEN, NOTHING_OPEN
-
-    def take(
-        self, question: Question, snippets: tuple[ExcerptSnippet, ...], max_tokens: int, *, postprocessed: bool = False
-    ) -> Excerpt:
-        """The excerpt of `question`, with `snippets` of other files; `postprocessed`: for our own server."""
-        snapshot, place = question.request.snapshot, question.place
-        above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
-        all_before, all_after, language = above + place.before, place.after, snapshot.language
-        before, after = (
-            (all_before[-REACH:], all_after[:REACH])
-            if postprocessed
-            else (_prefix_window(all_before), _suffix_window(all_after))
-        )
-        cut = len(all_before) - len(before)
-        line = all_before.rfind("\n", 0, cut) + 1
-        # Judge whole lines, with all lines above them known, and cut to what is sent afterwards.
-        opened = self._opened_above(all_before[:line], language, beginning(f"{all_before}{all_after}", language))
-        *lines, left = all_before[line:].split("\n")
-        kept, opened = _without_secrets(lines, language, opened, first=cut - line)
-        left = left if lines else before
-        right, newline, below = after.partition("\n")
-        secret, opened = judge(left + right, language, opened)
-        tail = all_after[len(after) :].partition("\n")[0]
-        last = below.rfind("\n") + 1
-        kept_below, _ = _without_secrets(f"{below}{tail}".split("\n"), language, opened, last=len(below) - last)
-        rule = stop_rule(place.before, place.after, language)
-        return Excerpt(
-            _replace_surrogates("".join(f"{one}\n" for one in kept) + left),
-            _replace_surrogates(("" if secret else right) + newline + "\n".join(kept_below)),
-            tuple(
-                ExcerptSnippet(_replace_surrogates(snippet.name), _replace_surrogates(snippet.text))
-                for snippet in snippets
-            ),
-            _replace_surrogates(PurePath(snapshot.path).name) if snapshot.path is not None else "",
-            language,
-            max_tokens,
-            isinstance(rule, LineRule) and rule.within,
-        )
-
-    def _opened_above(self, text: str, language: str, begun: OpenConstructs) -> OpenConstructs:
-        """The constructs that unsent `text` leaves open; only what was appended since the last call is read."""
-        known, of, since, opened = self._scanned
-        if (of, since) != (language, begun) or not text.startswith(known):
-            known, opened = "", begun
-        _, opened = _without_secrets(text[len(known) :].split("\n")[:-1], language, opened)
-        self._scanned = text, language, begun, opened
-        return opened
+def take(
+    question: Question, snippets: tuple[ExcerptSnippet, ...], max_tokens: int, *, postprocessed: bool = False
+) -> Excerpt:
+    """The excerpt of `question`, with `snippets` of other files; `postprocessed`: for our own server."""
+    snapshot, place = question.request.snapshot, question.place
+    above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
+    all_before, all_after = above + place.before, place.after
+    before, after = (
+        (all_before[-REACH:], all_after[:REACH])
+        if postprocessed
+        else (_prefix_window(all_before), _suffix_window(all_after))
+    )
+    rule = stop_rule(place.before, place.after, snapshot.language)
+    before, after = _without_secrets(all_before, all_after, (len(before), len(after)), snapshot.language)
+    return Excerpt(
+        _replace_surrogates(before),
+        _replace_surrogates(after),
+        tuple(
+            ExcerptSnippet(_replace_surrogates(snippet.name), _replace_surrogates(snippet.text)) for snippet in snippets
+        ),
+        _replace_surrogates(PurePath(snapshot.path).name) if snapshot.path is not None else "",
+        snapshot.language,
+        max_tokens,
+        isinstance(rule, LineRule) and rule.within,
+    )
 
 
 def touches_secret(question: Question) -> bool:
     """Whether nothing may be asked: the cursor's line has a secret left of the cursor, and would be sent."""
-    if question.policy.in_secrets:
-        return False
-    before, language = question.place.before, question.request.snapshot.language
-    near = before[before.rfind("\n", 0, max(0, len(before) - _SECRET_REACH)) + 1 :]
-    *lines, left = near.split("\n")
-    _, opened = _without_secrets(lines, language, beginning(before, language))
-    return in_secret(before, language) or judge(left, language, opened)[0]
+    return not question.policy.in_secrets and in_secret(question.place.before, question.request.snapshot.language)
 
 
-def _without_secrets(
-    lines: Sequence[str], language: str, opened: OpenConstructs, *, first: int = 0, last: int | None = None
-) -> tuple[list[str], OpenConstructs]:
-    """The lines that do not look secret and the constructs left open; only `first` and `last` are sent in part."""
-    kept = []
-    judged, opened = judge_lines(lines, language, opened)
-    for number, (line, secret) in enumerate(zip(lines, judged, strict=True)):
+def _without_secrets(before: str, after: str, shown: tuple[int, int], language: str) -> tuple[str, str]:
+    """The `shown` characters on each side of the cursor without secret lines; what is left of the cursor stays.
+
+    Whole lines are judged, with the lines above them, and then cut to the part that is sent.
+    """
+    start = len(before) - shown[0]
+    line = max(before.rfind("\n", 0, start) + 1, start - MAX_LINE)  # a longer line is secret anyway
+    first = max(line - ABOVE, 0)
+    start, cursor, stop = start - first, len(before) - first, len(before) - first + shown[1]
+    text = before[first:] + after[: shown[1]] + after[shown[1] : shown[1] + MAX_LINE].partition("\n")[0]
+    lines, at = text.split("\n"), 0
+    kept_before, kept_after = list[str](), list[str]()
+    for one, secret in zip(lines, judge(lines, language), strict=True):
+        end = at + len(one) + 1
+        left, right = text[max(at, start) : min(end, cursor)], text[max(at, cursor) : min(end, stop)]
+        if not secret or at <= cursor < end:
+            kept_before.append(left)
         if not secret:
-            end = last if number == len(lines) - 1 else None
-            kept.append(line[first if number == 0 else 0 : end])
-        elif number == len(lines) - 1 and last is not None:
-            kept.append("")
-    return kept, opened
+            kept_after.append(right)
+        elif at <= cursor < end:
+            kept_after.append(right[right.find("\n") :] if "\n" in right else "")
+        at = end
+    return "".join(kept_before), "".join(kept_after)
 
 
 def window(text: str, offset: int) -> tuple[int, int]:

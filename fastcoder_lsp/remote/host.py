@@ -23,7 +23,7 @@ from fastcoder_lsp.core import Progress, Reason
 from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules, SnippetFinder, touches_secret
+from fastcoder_lsp.remote.excerpt import Excerpt, ExcerptSnippet, SendingRules, SnippetFinder, take, touches_secret
 from fastcoder_lsp.remote.failures import PAUSES_S, Backoff, NotSentError, RemoteError
 from fastcoder_lsp.remote.generation import RemoteModel, budgets_of
 from fastcoder_lsp.remote.server import RemoteServer
@@ -132,10 +132,7 @@ class ServerHost:
         clock: Clock = now_ms,
     ) -> None:
         self._listener, self._settings, self._texts = listener, settings, texts
-        self._snippets, self._excerpts = (
-            SnippetFinder(folders, texts, lambda text: listener(protocol.Notice(text))),
-            Excerpts(),
-        )
+        self._snippets = SnippetFinder(folders, texts, lambda text: listener(protocol.Notice(text)))
         self._sending_rules = SendingRules(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
         self._server = RemoteServer(settings, network, timeouts)
@@ -233,7 +230,7 @@ class ServerHost:
             loop = asyncio.get_running_loop()
             snippets = await loop.run_in_executor(self._reader, self._snippets.find, question)
         most = question.request.max_tokens or self._settings.completion_max_tokens
-        return self._excerpts.take(question, snippets, most, postprocessed=dialect.postprocesses)
+        return take(question, snippets, most, postprocessed=dialect.postprocesses)
 
     async def _load(self, ticket: int) -> None:
         host = self._server.host

@@ -24,7 +24,7 @@ from fastcoder_lsp.runtime.notes import change_notes, diagnostics_note, still_ho
 from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
-from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines, without_secrets
+from fastcoder_lsp.workspace.secret_lines import KEYS, in_file
 
 OPEN_DOCUMENTS = 16  # the most recent open documents are searched whatever the index says
 MOST_OPEN = 200_000  # longest open document, in characters, that is searched whatever the index says
@@ -251,11 +251,11 @@ class _QuestionFiles:
 
 
 def _clean(piece: ContextSnippet, files: Iterable[str]) -> ContextSnippet:
-    """A piece without lines that look like secrets, by themselves or in the context of their file."""
+    """A piece without lines that look like secrets, with the lines above it in each of these texts of its file."""
     language, text = language_of(Path(piece.path)), piece.text
     for file in files:
-        text = without_lines(text, secret_lines(file, language))
-    return replace(piece, text=without_secrets(text, language))
+        text = in_file(text, file, language)
+    return replace(piece, text=text)
 
 
 def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> list[Definition]:

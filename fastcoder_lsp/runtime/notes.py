@@ -13,7 +13,7 @@ from fastcoder_lsp.edits.minimal import Patch
 from fastcoder_lsp.edits.prompts import lines_of
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret, without_secrets
+from fastcoder_lsp.workspace.secret_lines import tells_secret, without_secrets
 
 MOST_DIAGNOSTICS: Final = 4
 NEAR_LINES: Final = 40
@@ -89,11 +89,10 @@ def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSni
 def _current(here: Snapshot) -> Iterator[tuple[int, Diagnostic, str]]:
     """The diagnostics whose line is still there and no secret: that line's number, and two lines for the prompt."""
     lines = [line.strip() for line in here.text.split("\n")]
-    secret = secret_lines(here.text, here.language)
     for one in here.diagnostics:
         at = _place(one, lines)
         message = one.message if len(one.message) <= MOST_MESSAGE else f"{one.message[:MOST_MESSAGE]}…"
-        if at is not None and not tells_secret(one.message, one.source, secret, here.language):
+        if at is not None and not tells_secret(one.message, one.source, frozenset()):
             yield at, one, f"{_KINDS.get(one.severity, 'warning')}: {message}\n    {one.source}"
 
 

@@ -28,7 +28,7 @@ from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, WorkspaceView
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
+from fastcoder_lsp.workspace.secret_lines import in_file
 
 MOST_TREES = 64  # most trees with a word index; old trees of an updated repository drop out
 _OWN = 0.5  # a piece with this share of the document's lines counts as the document's own text, as committed
@@ -101,8 +101,7 @@ class TeamContext:
             if not piece.source or _alike(piece.text, own):
                 continue
             language, file = language_of(Path(piece.path)), load(piece.source)
-            hidden = secret_lines(file.text, language) if file is not None else frozenset[str]()
-            clean = without_secrets(without_lines(piece.text, hidden), language)
+            clean = in_file(piece.text, file.text if file is not None else "", language)
             if clean.strip():
                 found.append(replace(piece, text=clean, source=str(words.root / piece.source)))
         return found

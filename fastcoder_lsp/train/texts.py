@@ -22,7 +22,7 @@ from fastcoder_lsp.workspace.ignore import git_folders
 from fastcoder_lsp.workspace.languages import is_known, language_of
 from fastcoder_lsp.workspace.regular import read_real
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines
+from fastcoder_lsp.workspace.secret_lines import judge
 from fastcoder_lsp.workspace.settings_files import layers_of_files
 
 STANDARD_LIBRARY = "stdlib"
@@ -208,8 +208,10 @@ def _text(content: bytes, rules: ReadingRules) -> str:
 
 def _cleaned(sides: Sequence[str], language: str) -> list[str]:
     """Both sides without the lines that look like secrets on either."""
-    hidden = frozenset[str]().union(*(secret_lines(text, language) for text in sides))
-    return [without_lines(text, hidden) for text in sides]
+    texts = [text.split("\n") for text in sides]
+    judged = ((line, secret) for lines in texts for line, secret in zip(lines, judge(lines, language), strict=True))
+    hidden = {line.strip() for line, secret in judged if secret}
+    return ["\n".join(line for line in lines if line.strip() not in hidden) for lines in texts]
 
 
 def _newest(own: Path, shared: Path) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.workspace.document import Document
 from fastcoder_lsp.workspace.paths import uri_key
-from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines
+from fastcoder_lsp.workspace.secret_lines import KEYS, without_secrets
 
 MAX_NEIGHBOURS = 24  # cells above the current one that the model sees
 MAX_YANKS = 2  # older yanks served another purpose
@@ -100,6 +100,7 @@ class Documents:
 
 
 MAX_YANK_CHARACTERS = 2_000  # longer text is data, or is being moved elsewhere
+MAX_YANK_ABOVE = 100  # lines above that tell whether a line is a secret
 
 
 def yank_of(document: Document, first: int, last: int) -> Yank | None:
@@ -113,8 +114,8 @@ def yank_of(document: Document, first: int, last: int) -> Yank | None:
     lines = document.lines(first, last)
     if sum(map(len, lines)) + len(lines) - 1 > MAX_YANK_CHARACTERS or KEYS in document.clean_text:
         return None
-    secret = secret_lines(document.clean_text, document.language)
-    lines = without_lines("\n".join(lines), secret).split("\n")
+    near = "".join(f"{line}\n" for line in document.lines(max(first - MAX_YANK_ABOVE, 0), first - 1))
+    lines = without_secrets("\n".join(lines), document.language, near).split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     above = next((number for number, line in enumerate(lines) if line.strip()), 0)

@@ -1,241 +1,222 @@
-"""Lines that look like secrets: no suggestions are made in them, and none enters a prompt.
+r"""Lines that look like secrets: a secret's name beside, above or below a value, or a value of a key's form.
 
-`secret_text` judges each line. A name's value may follow on a later line, so a file is judged from its beginning.
-`rules` excludes files whose names suggest secrets.
+A judgement needs few lines around a line, except in a private key and in a string that a name opens. So text is judged
+where it is shown, with the lines just above it, and the size of a file costs nothing. `rules` excludes secret files.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-
-from fastcoder_lsp.workspace.secret_entries import read_entry, read_netrc
-from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, secrecy_of
-from fastcoder_lsp.workspace.secret_text import (
-    BARE_LANGUAGES,
-    DEEPER,
-    MAX_LINES,
-    NOTHING_OPEN,
-    Judged,
-    OpenConstructs,
-    Text,
-    depth_of,
-)
-from fastcoder_lsp.workspace.secret_values import ends_in_random, has_key_literal
+from typing import Final
 
 KEYS = "PRIVATE KEY"  # excludes a file that is available only in parts
-_MAX_LEFT = 400  # characters left of the cursor that are read
-_MAX_KEY_BLOCK = 16_000  # characters above in which the beginning of a key's block counts, whatever is between
-_MAX_LINE = 2_000  # a longer line, in characters, counts as a secret unread, so that no line takes long
-_MAX_CACHED_LINE = 1_000  # the longest line, in characters, whose judgement is cached
-
-_BLOCK = 64  # lines that are judged and remembered together
-_MAX_CACHED_BLOCK = 32_000  # characters of a block that is remembered
-_LEAST_VALUE = 6  # characters of a value that other lines are searched for
-
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
-_KEY_OPENS = re.compile(_KEY_BEGINS.pattern + r"""(?:\\[rn])*["'`]?[\s,+.;&\\(]*$""")
-_KEY_ENDS = "-----END "
-_KEY_BODY = re.compile(r"[A-Za-z0-9+/=]*(?:\\[rn])*")
-_KEY_QUOTES = " \t\r\"'`,.;&\\()"  # around the lines of a key in source code
-_WORDS, _PIECES = re.compile(r"\w{4,}"), re.compile(r"""[^\s"'`()\[\]{},;…]{4,}""")
-_QUOTED = re.compile(r"""["'`]([^"'`]+)["'`]""")
-_KIND = re.compile(r"^kind:\s*[\"']?Secret\b", re.MULTILINE)
-
-_QUOTED_LEFT = re.compile(
-    r"""([^\W\d][\w.-]{0,80})["'\]]{0,2}\s*(?::[\w\s.\[\]|?&'<>]{1,40})?(?::=|=>|=|:)\s*[rbufRBUF@$]{0,2}["'`][^"'`]*$"""
+REACH: Final = 8_000  # characters above a text that are judged with it, at most
+MAX_LINE: Final = 1_000  # a longer line, in characters, counts as a secret unread
+_LINES: Final = 200  # above a text that are judged with it, at most
+_NEAR, _STRING, _KEY = 4, 20, 4_000  # lines below a name that may hold its value; of a string or a key that opens there
+_BARE: Final = re.compile(
+    "bat|conf|csv|diff|dockerfile|dotenv|env|fish|html|http|ini|makefile|markdown|nginx|plaintext|powershell|properties|"
+    "restructuredtext|shellscript|sql|tcl|terraform|toml|xml|yaml"
 )
-_BARE_LEFT = re.compile(
-    r"^\s*(?:export\s+|set\s+|ENV\s+|ARG\s+|-\s+)?[\"']?([^\W\d][\w.-]{0,80})[\"']?\s*[:=]\s*\S*+(?:\s+#.*)?$"
+"""Languages whose values need no quotes."""
+_NAME: Final = (
+    r"(?:pass(?:w(?:or[dt]|d|ort)?|phrase|code|key|in|out)?s?(?![a-z])|p?asswd|passw|pwd|pswd|secret|token|credential|"
+    r"bearer|(?<![a-z])(?:pw|psk|pin|mdp|otp|cred)s?(?![a-z])|mnemonic|seed|pepper|chararray|identified by|"
+    r"(?:api|access|private|signing|encryption|master|account|auth|aes|hmac|jwt|crypto|license|shared|session|storage|"
+    r"symmetric|ssh|app)[._: -]?key|kennwort|contrase|senha|mot_?de_?passe|парол|has[łl]o|heslo|wachtwoord|"
+    r"l[öo]senord|salasana|[şs]ifre|parola|jelsz|kodeord|clave_?secreta|密[码碼]|口令|パスワード|비밀번호|암호)"
 )
+_NAMED: Final = _NAME + (
+    r"(?![_ -]?(?:type|name|field|len|count|rate|id\b|ur[li]|path|file|class|error|hint|label|prompt|max|min|size|"
+    r"regex|pattern|policy|expir|ttl|provider|handler|manager|i[zs]e|index|pos\b|stream|list\b|kind))"
+)
+_CALL: Final = (
+    r"(?:log_?-?(?:in|on)|(?:create|add)_?user|auth\w{0,20}|sequelize|mysqli?\w{0,20}|pdo|[ed]n?crypt\w{0,20}|s?crypt|"
+    r"hmac\w{0,20}|(?:bcrypt|argon2?|jwt|wifi)\W{0,3}\w{0,20}|hash_?sync|pbkdf\w{0,20}|keyspec|sign_?with|fernet|"
+    r"connect(?:ion)?|unlock|getbytes|set_?key|new_?cipher\w{0,20}|cipheriv|signer|signed_?string|compare_?\w{0,20}|"
+    r"timingsafe\w{0,9}|addlogin|joken|bind|_open|(?<=\.)session)[!?]?(?:\(|[,:]? [\"'(]|\W{1,3}\w{1,20}\()"
+)
+_STEMS: Final = re.compile(
+    r"pass|pwd|pw|pswd|secret|token|cred|bearer|psk|pin|mdp|otp|key|mnemonic|seed|pepper|chararray|identified|kennw|"
+    r"contras|senha|mot_?de|парол|has[łl]o|heslo|wachtw|l[öo]senord|salas|[şs]ifre|parola|jelsz|kodeo|clave|密|口令|"
+    r"パスワ|비밀번호|암호|log|user|auth|sequel|sql|pdo|crypt|hmac|argon|jwt|wifi|hash|pbkdf|sign|fernet|connect|"
+    r"unlock|getbytes|cipher|compare|joken|bind|_open|session|cookie|salt|dsn|sid|nonce|redis|sudo|://|-----begin|"
+    r"machine|\$[256ay]|curl|docker|podman|zip|7z|ldap|ssl|sshp|plink|http|net u|vault|smbcl|lftp|master|require|basic|"
+    r"akia|asia|aiza|eyj|sk-|gh[opsur]_|glpat|xox|npm_|hf_|shp|ya29|sg\.|hooks|define|helm|gpg|maria|@tcp|timing"
+)
+"""A quick filter for lines in lower case."""
+_WEAK: Final = (
+    r"auth|cookie|jwt|salt|cipher|(?<![a-z])(?:dsn|sid|nonce|key|session|redis|users?)(?![a-z])|session_?id|sign"
+)
+_NAMES, _ANY_NAME, _CALLS, _WEAK_NAMES = map(re.compile, (_NAMED, _NAME, _CALL, _WEAK))
+_LITERAL: Final = re.compile(
+    r"""(?:"((?:[^"\\]|\\.)*+)(?:"|$)|`((?:[^`\\]|\\.)*+)(?:`|$)|(?:(?<![\w&<])|(?<=[^\w&][bBrRuUfFNL])|(?<=\W[rR][bB]))"""
+    r"""'{1,2}((?:[^'\\]|\\.)*+)(?:'|$)|(?:\[=*\[|CDATA\[|\bq{1,2}[{(]|%[qQwWi]?[\[{(])([^\]})]*))"""
+)
+_KNOWN: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:sk-|[spr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|npm_|pypi-|hf_|whsec_|"
+    r"shp[a-z]{2}_|ya29\.|SG\.|do[por]_v1_)(?=[A-Za-z_.-]{0,30}\d)[A-Za-z0-9_.-]{6,}|(?:A[KS]IA|AIza|eyJ)[\w-]{4,})|"
+    r"hooks\.slack\.com/services/T\w|\$(?:2[abxy]?|argon2\w{0,2}|[156]|apr1|y)\$[\w./$=,+]{12,}|"
+    r"://[^\s/:@\"'`]*:[^\s/@\"'`{}<>$%]+@|://[\w-]{16,}@|:[^\s/:@\"'`{}<>$%]+@tcp\(|\b(?:htpasswd -\w?b|"
+    r"net use[r ] ?\S|vault (?:login|kv put) |chpasswd|sudo -\w?S\b|smbclient .{0,80}%|lftp .{0,80}-u |"
+    r"(?:bind|root)pw\s|master_?auth\s)"
+)
+"""Keys of known issuers, addresses with a password, and commands that take one without a name."""
+_SHOWN: Final = r"[\"'\\(]{0,3}(?:\$\{\w{0,40}:?[-=?])?([^\s\"'`,;&<>(){}\[\]\\|]{4,})(?=[\s\"'`,;&<>\\)}\]|]|$)"
+_ASSIGNED: Final = re.compile(
+    rf"(?:{_NAMED}|auth)\w{{0,12}}[\"'\]\\]{{0,3}}\s{{0,3}}(?:\b(?:is|was)\b:?|[:=?]{{1,3}}>?|<\w{{1,20}}>|[>|]|\s)"
+    rf"\s{{0,3}}[\"']?(?:(?:bearer|basic|token|n|[&!]\w+)\s)?{_SHOWN}|\b(?:bearer|basic)\s{_SHOWN}"
+    rf"|\blog-?in\b\W{{1,3}}\w{{1,20}} ?/ ?{_SHOWN}|\bmachine\s.{{1,80}}\bpassword\s{_SHOWN}"
+    rf"|\s--?[\w-]{{0,20}}(?:pass(?:word|wd|phrase|in|out)?|secret|token|key)[\"',= ]{{1,4}}(?:pass:)?{_SHOWN}"
+    rf"|\b(?:mysql|maria|docker|podman|helm|az\b|oc\b|cf\b|unzip|zip|7z|redis-cli|ldap|openssl|user(?:add|mod)|gpg|sqlcmd|"
+    rf"sshpass|plink|pscp|mongo).{{0,80}}?\s[\"']?-(?:pw|[apkw])[\"',= ]{{0,4}}{_SHOWN}"
+    rf"|\b(?:curl|http|wget|smb)\b.{{0,80}}?\s(?:-[ua]|--user)[ =\"',]{{1,4}}[^\s:\"']{{1,40}}[:%]{_SHOWN}"
+    rf"|{_NAMED}.{{0,60}}?\b(?:value|default|string|val)[\"']?\s?[:=>]{{1,2}}\s?{_SHOWN}"
+)
+"""A name and a value that may have no quotes, options of commands; in lower case."""
+_PHRASE: Final = re.compile(rf"{_NAMED}\w{{0,12}}[\"']?\s?[:=]\s?[\"'](?:[a-z]{{1,20}} ){{3,23}}[a-z]+[\"']")
+_OPENS: Final = re.compile(
+    r"""[=(:,+]\s*[\w@$]{0,2}(\"""|'''|`)[^"'`]*$|(?<!<)<<(?:<(?=["']?[A-Z_]+["']?$)|(?!<)[-~]?\s*)["']?(\w+)|(?:[\[(=,+\\|>]|[|>]-|[=:]>?\s*\{|VALUES|"""
+    r"""^define .*)\s*(?:\\?$|#.*$)"""
+)
+_GIVES: Final = re.compile(
+    r"""(?i)\s*(?:-\s+)?(?:(?:return|get|=>)\b.*["'`]|["'`]\S+["'`](?:\.\w+\(\))?\W*$|[<"']?(?:value|val|default\w*|content|"""
+    r"""plaintext|string|secret_?value)["']?\s*[:=>]{1,2}\s*[^\s{\[])"""
+)
+"""A line that gives the value of a name above it."""
+_NO_VALUE: Final = re.compile(
+    r"\$\{|\{\{|^<.*>$|\$\(|^%\W?\w|^\$\w+$|^\{\w*\}$|^[./~-]|\.\w{1,4}$|://|[()<>|\\*?^\s]|^(?:[A-Z]+(?:_[A-Z]+)+|"
+    r"[a-z]+(?:[_.][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+)+|(?i:string|str|int|bool|number|object|none|null|nil|true|false|"
+    r"undefined|required|optional|text|basic|default|example|utf-8|post|get|put|delete))$"
+)
+_MIXED: Final = re.compile(r"(?=\D*\d)(?=[\d\W_]*[^\W\d_])(?![A-Za-z]+[-_]?\d{1,3}(?:[-_][a-z]+)?$)")
+_RUN: Final = re.compile(r"(?<![A-Za-z0-9+/=-])[A-Za-z0-9+/=-]{20,}")
+_WORDS: Final = re.compile(r"\w{4,}")
+_PARTS: Final = re.compile(r"[a-z]+|[A-Z]+|\d+")
 
 
-def beginning(text: str, language: str) -> OpenConstructs:
-    """The open constructs at the beginning of a whole `text`."""
-    return OpenConstructs(manifest=True) if language == "yaml" and _KIND.search(text) else NOTHING_OPEN
+def judge(lines: Sequence[str], language: str) -> list[bool]:
+    """Whether each of some consecutive lines looks like a secret, or part of one."""
+    scan = _Scan(lines, _BARE.fullmatch(language) is not None)
+    for at, line in enumerate(lines):
+        scan.read(at, line)
+    return scan.secret
 
 
-def judge(line: str, language: str, above: OpenConstructs) -> Judged:
-    """Whether a line is a secret or part of one that began above, and the constructs that it leaves open."""
-    tracked = above.body is not None or above.entry is not None or above.netrc is not None
-    secret, opened = _judge(line, language, replace(above, body=None, entry=None, netrc=None) if tracked else above)
-    if above.body is not None and (body := above.body.below(line)) is not None:
-        secret = secret or body.returns_secret(line, language)
-        opened = replace(opened, body=body) if opened.body is None else opened
-    if len(line) > _MAX_LINE:
-        return secret, opened
-    given, entry = read_entry(above.entry, line, language, bare=language in BARE_LANGUAGES)
-    if given and entry is not None and entry.scalar:
-        opened = replace(opened, end=DEEPER, depth=depth_of(line), left=MAX_LINES)
-    in_netrc, netrc = read_netrc(above.netrc, line)
-    if entry is not None or netrc is not None:
-        opened = replace(opened, entry=entry, netrc=netrc)
-    return secret or given or in_netrc, opened
-
-
-def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
-    closed = NOTHING_OPEN if not above.manifest else OpenConstructs(manifest=True)
-    blank, depth = not line.strip(), depth_of(line)
-    if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
-        if above.end in line and above.end != DEEPER:
-            return True, closed
-        counted = above.end != _KEY_ENDS or not _is_key_body(line)  # keys with signatures have thousands of lines
-        return True, replace(above, left=above.left - counted)
-    if len(line) > _MAX_LINE:
-        return True, closed
-    if "-----BEGIN" in line and (key := _KEY_BEGINS.search(line)) is not None:
-        ended = _KEY_ENDS in line[key.end() :]
-        whole = _KEY_OPENS.search(line) is not None
-        return whole or ended, replace(closed, end=_KEY_ENDS, left=MAX_LINES) if whole and not ended else closed
-    if above.left <= 0 or above.end or (not blank and _is_outdented(line, language, above)):
-        above = closed
-    if above == NOTHING_OPEN:
-        return (_judge_alone if len(line) < _MAX_CACHED_LINE else _judge_alone.__wrapped__)(line, language)
-    if blank:
-        return False, replace(above, left=above.left - 1) if above.left else above
-    secret, opened = Text(line, language, above).judge()
-    return secret or has_key_literal(line), opened
-
-
-def _is_outdented(line: str, language: str, above: OpenConstructs) -> bool:
-    depth = depth_of(line)
-    item = language == "yaml" and not line.lstrip().startswith("- ")
-    return bool(above.frames) and (depth < above.depth or (item and depth == above.depth))
-
-
-def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> tuple[list[bool], OpenConstructs]:
-    """Whether each of some lines looks like a secret (a name below its value makes one), and what they leave open."""
-    judged: list[bool] = []
-    for line in lines:
-        secret, above = judge(line, language, above)
-        judged.append(secret)
-        for distance in above.entry.hidden if above.entry is not None else ():
-            if distance < len(judged):
-                judged[-1 - distance] = True
-    return judged, above
-
-
-def judge_unfinished(above: Sequence[str], lines: Sequence[str], language: str, text: str) -> list[bool]:
-    """Whether each of some consecutive lines of `text` looks like a secret, or like the beginning of one.
-
-    `above`: the lines before them.
-    """
-    _, opened = _judge_remembered(above, language, beginning(text, language))
-    judged, _ = judge_lines(lines, language, opened)
-    return [secret or in_secret(line, language) for line, secret in zip(lines, judged, strict=True)]
-
-
-def _judge_remembered(lines: Sequence[str], language: str, above: OpenConstructs) -> tuple[list[bool], OpenConstructs]:
-    """As `judge_lines`, but blocks of lines that were judged lately are not judged again: a key changes one of them."""
-    judged = [False] * len(lines)
-    for start in range(0, len(lines), _BLOCK):
-        block = tuple(lines[start : start + _BLOCK])
-        short = sum(map(len, block)) <= _MAX_CACHED_BLOCK
-        secret, above = (_judge_block if short else _judge_block.__wrapped__)(block, language, above)
-        for number in secret:
-            if start + number >= 0:
-                judged[start + number] = True
-    return judged, above
-
-
-@lru_cache(maxsize=1024)
-def _judge_block(
-    lines: tuple[str, ...], language: str, above: OpenConstructs
-) -> tuple[tuple[int, ...], OpenConstructs]:
-    """The secret lines, counted from the first; negative: above them."""
-    secret = list[int]()
-    for number, line in enumerate(lines):
-        found, above = judge(line, language, above)
-        secret += [number] if found else []
-        secret += [number - distance for distance in above.entry.hidden] if above.entry is not None else []
-    return tuple(secret), above
-
-
-def without_secrets(text: str, language: str) -> str:
-    """A file without the lines that look like secrets or parts of secrets."""
-    lines = text.split("\n")
-    judged, _ = judge_lines(lines, language, beginning(text, language))
+def without_secrets(text: str, language: str, above: str = "") -> str:
+    """A text without the lines that look like secrets; `above` is text that ends where it begins."""
+    near, lines = _near(above), text.split("\n")
+    judged = judge([*near, *lines], language)[len(near) :]
     return "\n".join(line for line, secret in zip(lines, judged, strict=True) if not secret)
 
 
-@lru_cache(maxsize=32)
-def secret_lines(text: str, language: str) -> frozenset[str]:
-    """The lines of a file that look like secrets, stripped."""
-    lines = text.split("\n")
-    judged, _ = _judge_remembered(lines, language, beginning(text, language))
-    return frozenset(line.strip() for line, secret in zip(lines, judged, strict=True) if secret)
+def in_file(piece: str, file: str, language: str) -> str:
+    """Whole lines of a file without those that look like secrets."""
+    return without_secrets(piece, language, file[: max(file.find(piece), 0)])
 
 
-def without_lines(piece: str, secret: frozenset[str]) -> str:
-    """Lines of a file without its `secret` ones; lines without letters or digits, such as brackets, stay."""
-    lines = piece.split("\n")
-    return "\n".join(line for line in lines if line.strip() not in secret or not any(map(str.isalnum, line)))
-
-
-def secret_values(line: str) -> list[str]:
-    """The parts of a secret line by which other lines are recognised that hold the same value."""
-    values = _QUOTED.findall(line) or [line.partition("=")[2] or line.partition(":")[2] or line]
-    return [value for one in values if len(value := one.strip()) >= _LEAST_VALUE]
-
-
-def tells_secret(message: str, source: str, secret: frozenset[str], language: str) -> bool:
-    """Whether another program's message about the line `source` may tell even a short part of a `secret` line.
-
-    A message may be cut, and may write letters in another case.
-    """
-    if source in secret or without_secrets(f"{source}\n{message}", language) != f"{source}\n{message}":
-        return True
-    held, said = "\n".join(secret).lower(), message.lower()
-    both = ((held, said), (said, held))
-    return any(part in one for one, other in both for parts in (_WORDS, _PIECES) for part in parts.findall(other))
+def judge_unfinished(above: str, lines: Sequence[str], language: str) -> list[bool]:
+    """Whether each of some lines looks like a secret, or like the beginning of one, as a user may be typing it."""
+    near = _near(above)
+    judged = judge([*near, *lines], language)[len(near) :]
+    return [secret or in_secret(line, language) for line, secret in zip(lines, judged, strict=True)]
 
 
 def in_secret(before: str, language: str) -> bool:
-    """Whether the text left of the cursor looks like part of a secret, or its beginning."""
-    left = before[-_MAX_LEFT:].rpartition("\n")[2]
-    if (match := _QUOTED_LEFT.search(left)) is not None and secrecy_of(match[1]) >= NameSecrecy.MAYBE:
+    """Whether the text left of the cursor looks like part of a secret, or like its beginning."""
+    *above, left = [*_near(before), before[before.rfind("\n") + 1 :]]
+    begun = f"{left}Zx7Kq2Wv" if left.rstrip()[-1:] in {"'", '"', "`", "=", ":"} else left
+    return judge([*above, left], language)[-1] or judge([*above, begun], language)[-1]
+
+
+def tells_secret(message: str, source: str, secret: frozenset[str]) -> bool:
+    """Whether another program's message about the line `source` tells a part of the lines `secret`, or is secret."""
+    said, held, whole = message.lower(), _joined(secret), f"{source}\n{message}"
+    if source in secret or without_secrets(whole, "") != whole:
         return True
-    bare = _BARE_LEFT.match(left) if language in BARE_LANGUAGES else None
-    if bare is not None and secrecy_of(bare[1]) >= NameSecrecy.MAYBE:
+    both = ((said, held), (held, said))
+    return any(word in one for one, other in both for word in _WORDS.findall(other))
+
+
+@lru_cache(maxsize=4)
+def _joined(secret: frozenset[str]) -> str:
+    return "\n".join(secret).lower()
+
+
+def _near(above: str) -> list[str]:
+    return above[-REACH:].split("\n")[-_LINES - 1 : -1]
+
+
+class _Scan:
+    """Judges lines from the first to the last; `near` and `given` count the lines below that a name still reaches."""
+
+    def __init__(self, lines: Sequence[str], bare: bool) -> None:
+        self.bare, self.secret = bare, [False] * len(lines)
+        self.end, self.block, self.near, self.given = "", 0, 0, 0
+
+    def read(self, at: int, line: str) -> None:
+        if self.end or len(line) > MAX_LINE:
+            self.secret[at], self.block = True, self.block - 1
+            self.end = self.end if self.block > 0 and self.end not in line else ""
+            return
+        low, last = line.lower(), line.rstrip()[-1:]
+        likely = _STEMS.search(low) is not None or _RUN.search(line) is not None
+        gives = bool(self.near or self.given) and _GIVES.match(line) is not None
+        if gives or self.near:
+            bare = (line.partition(": ")[2] or line.strip(" -"),) if self.bare else ()
+            self.secret[at] = (gives and self.bare) or any(map(_is_value, (*_literals(line), *bare)))
+        self.secret[at] |= likely and _shows(line, low, self.bare)
+        self.near, self.given = max(self.near - 1, _NEAR * (gives and last in {"|", ">"})), max(self.given - 1, 0)
+        if line.strip() and line.strip(" \t])};") == "":
+            self.near = 0
+        if "-----BEGIN" in line and "PRIVATE" in line and "-----END" not in line:
+            self.secret[at], self.end, self.block = True, "-----END", _KEY
+        elif likely and _NAMES.search(low):
+            self._open(at, line, last)
+
+    def _open(self, at: int, line: str, last: str) -> None:
+        """A line names a secret, and lines below may give its value."""
+        opened = _OPENS.search(line)
+        mark = (opened[1] or opened[2]) if opened else ""
+        if opened and mark and (opened[2] or line.count(mark) % 2):
+            self.secret[at], self.end, self.block = True, mark, _STRING
+        elif opened or (self.bare and (last == ":" or line[:1] == "[")):
+            self.near = _NEAR
+        elif self.bare and line.startswith("kind:"):
+            self.near = _STRING
+        elif not self.secret[at]:
+            self.given = _NEAR
+
+
+@lru_cache(maxsize=4096)
+def _shows(line: str, low: str, bare: bool) -> bool:
+    """Whether a line shows a secret by itself."""
+    if _KNOWN.search(line) or _PHRASE.search(low) or any(map(_is_random, _RUN.findall(line))):
         return True
-    return ends_in_random(left) or _in_netrc(before[-_MAX_LEFT:]) or _in_key(before)
+    literals = list(_literals(line))
+    named = _NAMES.search(low) or _CALLS.search(low)
+    if (named or _WEAK_NAMES.search(low)) and any(_is_value(one, mixed=not named) for one in literals):
+        return True
+    comments = (line.partition(mark)[2] for mark in ("#", "//", "--", "*") if mark in line)
+    places = (line,) if bare else (*literals, " ".join(literals), *comments)
+    found = (next(filter(None, match.groups()), "") for place in places for match in _ASSIGNED.finditer(place.lower()))
+    return any(map(_is_value, found))
 
 
-def _in_netrc(before: str) -> bool:
-    secret, entry = False, None
-    for line in before.split("\n"):
-        secret, entry = read_netrc(entry, line)
-    return secret or (entry is not None and entry.named and entry.expects == "password")
+def _literals(line: str) -> Iterator[str]:
+    for *quoted, listed in _LITERAL.findall(line):
+        yield from listed.split() if listed else [next(filter(None, quoted), "")]
 
 
-def _in_key(before: str) -> bool:
-    """Whether a private key has begun above and not ended."""
-    near = before[-_MAX_KEY_BLOCK:]
-    begun = [match.end() for match in _KEY_BEGINS.finditer(near)]
-    return _KEY_ENDS not in near[begun[-1] :] if begun else bool(key_above(before, len(before)))
+def _is_value(text: str, *, mixed: bool = False) -> bool:
+    """Whether a literal may be a secret; `mixed`: only one of letters and digits or signs."""
+    text = text.strip(" ()")
+    if len(text) < 3 or _NO_VALUE.search(text) or not any(map(str.isalnum, text)):
+        return False
+    return _MIXED.match(text) is not None or not (mixed or _ANY_NAME.search(text.lower()))
 
 
-def key_above(text: str, end: int) -> str:
-    """The line that begins the private key in whose body `end` is, however far above; empty if it is in none."""
-    at = text.rfind("\n", 0, end) + 1
-    while at > 0:
-        start = text.rfind("\n", 0, at - 1) + 1
-        line = text[start : at - 1]
-        if len(line) > _MAX_LINE:
-            return ""
-        if _KEY_OPENS.search(line) is not None:
-            return line
-        if not _is_key_body(line):
-            return ""
-        at = start
-    return ""
-
-
-def _is_key_body(line: str) -> bool:
-    return _KEY_BODY.fullmatch(line.strip(_KEY_QUOTES)) is not None
-
-
-@lru_cache(maxsize=20_000)
-def _judge_alone(line: str, language: str) -> Judged:
-    found = Text(line, language).judge() if LIKELY.search(line) is not None else (False, NOTHING_OPEN)
-    return (True, found[1]) if found[0] or has_key_literal(line) else found
+def _is_random(run: str) -> bool:
+    """Whether characters are random: many changes between digits, small and capital letters, and no checksum."""
+    digits, lower = sum(map(str.isdigit, run)), run.lower()
+    return digits > 2 and run not in {lower, run.upper()} and 2.5 * len(_PARTS.findall(run)) > len(run)

@@ -124,6 +124,24 @@ async def test_what_is_switched_off_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (0, "wrong"),
+        (1, "\"Literal['correct-horse-battery']\" is no number"),
+        (1, "\"Literal['correct-ho…']\" is no number"),
+        (1, "CORRECT-HORSE"),
+        (1, "x " * 70 + "'correct-horse-battery'"),
+    ],
+)
+async def test_no_diagnostic_tells_a_secret(tmp_path: Path, line: int, message: str) -> None:
+    editor = Editor(tmp_path)
+    editor.types('password = "correct-horse-battery"\nuse(password)\n')
+    editor.tells(one(line=line, severity=1, message=message), one(line=1, severity=1, message="last"), version=2)
+    editor.types("\n")
+    assert [each.message for each in editor.asks().diagnostics] == ["last"]
+
+
+@pytest.mark.parametrize(
     ("given", "kept"),
     [
         (one(severity=2, source="pyright", code=3), (2, "undefined name 'foo'")),

@@ -15,7 +15,7 @@ from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Position
 from fastcoder_lsp.workspace.documents import yank_of
 from fastcoder_lsp.workspace.paths import path_of
-from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret
+from fastcoder_lsp.workspace.secret_lines import MAX_LINE, judge, tells_secret
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,8 @@ MAX_NAME: Final = 200
 MAX_PATH: Final = 4096
 LAST_LINE: Final = 1_000_000
 MAX_MESSAGE: Final = 300  # characters of a diagnostic's message that are kept
+JUDGED_LINES: Final = 100  # on each side of the first diagnostic: no message may tell a part of a secret there
+JUDGED_CHARACTERS: Final = 16_000  # of these lines
 MAX_SOURCE: Final = 200  # longest line, in characters, whose diagnostics are kept
 _WARNING, _HINT = 2, 4
 _UNNECESSARY: Final = 1  # the protocol's severities and its tag of unused code
@@ -112,12 +114,25 @@ def diagnostics(session: Session, params: object) -> None:
     if not (settings.context_enabled and settings.context_diagnostics):
         document.diagnostics = ()
         return
-    secret = secret_lines(document.text, document.language) if given else frozenset[str]()
+    secret = _secret_lines(document, at(next(iter(given), None), "range", "start", "line"))
     read = [_diagnostic(one, document, secret) for one in given[:MAX_ENTRIES]]
     if wrong := read.count(None) + max(len(given) - MAX_ENTRIES, 0):
         logger.warning("fastcoder/diagnostics: ignored %d of %d: malformed, or too many", wrong, len(given))
     useful = dict.fromkeys(one for one in read if one is not None and one.source)
     document.diagnostics = tuple(useful)[:MOST_DIAGNOSTICS]
+
+
+def _secret_lines(document: Document, near: object) -> frozenset[str]:
+    """The lines around line `near` that look like secrets, stripped; the first diagnostics are near the cursor."""
+    first = max(near - JUDGED_LINES, 0) if _is_int(near) else 0
+    lines, room = list[str](), JUDGED_CHARACTERS
+    for line in document.lines(first, first + 2 * JUDGED_LINES):
+        room -= len(line)
+        if room < 0:
+            break
+        lines.append(line)
+    judged = judge(lines, document.language)
+    return frozenset(line.strip() for line, secret in zip(lines, judged, strict=True) if secret)
 
 
 def _diagnostic(value: object, document: Document, secret: frozenset[str]) -> Diagnostic | None:
@@ -135,10 +150,10 @@ def _diagnostic(value: object, document: Document, secret: frozenset[str]) -> Di
         return None
     unused = tags is not None and _UNNECESSARY in tags[:MAX_ENTRIES]
     kind = _HINT if unused else _WARNING if severity is None else severity
-    words = " ".join(message[: 4 * MAX_MESSAGE].split())
+    words = " ".join(message[:MAX_LINE].split())
     told, source = words[:MAX_MESSAGE], next(iter(document.lines(line, line)), "").strip()
     useful = told and len(source) <= MAX_SOURCE and (unused or kind <= _WARNING)
-    useful = useful and not tells_secret(words, source, secret, document.language)
+    useful = useful and not tells_secret(words, source, secret)
     return Diagnostic(line, kind, told, source if useful else "")
 
 
