@@ -73,6 +73,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="FOLDER",
         help="the folder whose code drafts and context come from (default: the repository of the file)",
     )
+    parser.add_argument(
+        "--own-process",
+        action="store_true",
+        help="load the model, even if the process that editors share has it; implied by --trace, --trace-html and "
+        "--show-prompt",
+    )
     parser.add_argument("--max-tokens", type=int, help="length limit of the completion, in tokens")
     parser.set_defaults(run=run)
 
@@ -114,19 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
 
         completion, source = nothing(request, refused.code, refused), ""
     else:
+        inside = arguments.own_process or arguments.show_prompt or arguments.trace or arguments.trace_html is not None
         with Loading("loading the model") as loading:  # imports take time, too
-            from fastcoder_lsp.cli.once import complete_once
-
-            traced = arguments.trace or arguments.trace_html is not None
-            try:
-                completion, source = complete_once(
-                    settings, request, loading, folders, shown=prompts.append, notice=notices.append, traced=traced
-                )
-            except ModelMissingError:
-                from fastcoder_lsp.model.store import ModelStore
-
-                ModelStore.at(None).open()  # without a cache folder the hint, `model pull`, fails too
-                raise
+            found = None if inside else _elsewhere(settings, request, loading, folders)
+            if found is None:
+                found = _here(arguments, settings, request, loading, folders, prompts, notices)
+            completion, source = found
     for notice in notices:
         print(notice, file=sys.stderr)
     if arguments.json:
@@ -142,6 +141,51 @@ def run(arguments: argparse.Namespace) -> int:
         along = [line.strip() for shown in prompts for line in account(shown, text, offset)]
         write_page(arguments.trace_html, arguments.place, completion, text, offset, along)
     return 0 if refused is None else UsageError.exit_code
+
+
+def _elsewhere(
+    settings: Settings, request: CompletionRequest, loading: Loading, folders: "Mapping[Path, Settings]"
+) -> tuple[Completion, str] | None:
+    """The completion by the remote server that the settings name, or by the shared process if it runs; else None."""
+    from fastcoder_lsp.cli.serve import open_host
+    from fastcoder_lsp.host.spawn import is_running
+
+    if not settings.remote_url and not (settings.host_enabled and is_running(settings)):
+        return None
+    from fastcoder_lsp.cli.elsewhere import complete_elsewhere
+
+    completion = complete_elsewhere(settings, request, loading, folders, open_host)
+    if completion is None:
+        return None
+    if settings.remote_url:
+        return completion, settings.remote_url
+    from fastcoder_lsp.model import find
+
+    return completion, find(settings.model).source
+
+
+def _here(
+    arguments: argparse.Namespace,
+    settings: Settings,
+    request: CompletionRequest,
+    loading: Loading,
+    folders: "Mapping[Path, Settings]",
+    prompts: "list[LatestPrompt]",
+    notices: list[str],
+) -> tuple[Completion, str]:
+    """The completion by a model in this process; `prompts` and `notices` receive what it says beside."""
+    from fastcoder_lsp.cli.once import complete_once
+
+    traced = arguments.trace or arguments.trace_html is not None
+    try:
+        return complete_once(
+            settings, request, loading, folders, shown=prompts.append, notice=notices.append, traced=traced
+        )
+    except ModelMissingError:
+        from fastcoder_lsp.model.store import ModelStore
+
+        ModelStore.at(None).open()  # without a cache folder the hint, `model pull`, fails too
+        raise
 
 
 def _show(completion: Completion, at: tuple[str, int], prompts: "Sequence[LatestPrompt]", *, traced: bool) -> None:
@@ -161,10 +205,12 @@ def refusal(
     request: CompletionRequest, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings"
 ) -> Reason | None:
     """Why editors get no suggestion here, by the settings of the folder or by the file; None if they do."""
-    from fastcoder_lsp.completion.reasons import secret_line
+    from fastcoder_lsp.completion.reasons import off, secret_line
     from fastcoder_lsp.lsp.reasons import of_rule
     from fastcoder_lsp.workspace.secret_lines import in_secret
 
+    if not settings.enabled:
+        return off()
     text, language = request.snapshot.text, request.snapshot.language
     longest = max(map(len, text.split("\n")))
     rules = ReadingRules(tuple(folders), settings)

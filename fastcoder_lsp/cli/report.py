@@ -40,6 +40,7 @@ th,td{text-align:right;padding:.25rem .5rem;border-bottom:1px solid var(--line)}
 th:first-child,td:first-child{text-align:left}
 svg{width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:var(--faint)}
 .bar{fill:var(--bar)}.second{fill:var(--second)}.axis{stroke:var(--line)}
+@media(max-width:36rem){table{display:block;overflow-x:auto}p,h1,h2{overflow-wrap:anywhere}}
 """
 
 

@@ -86,9 +86,13 @@ class Rename(Message, frozen=True):
 
 
 class Load(Message, frozen=True):
-    """Load the model now; `LoadFinished` comes back with the ticket, whatever happens."""
+    """Load the model now; `LoadFinished` comes back with the ticket, whatever happens.
+
+    `near`: then also read the folder of this path, for at most some seconds, if prompts may contain its code.
+    """
 
     ticket: Natural
+    near: Path | None = None
 
 
 class Use(Message, frozen=True):

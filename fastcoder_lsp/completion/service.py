@@ -153,8 +153,11 @@ class CompletionService:
                 self.host.send(protocol.Noticed(self._clock(), answered=True))  # a late text has no place any more
                 self._expect(question)
 
-    def preload(self) -> "Future[bool]":
-        """Load the model now, before the first request; the future's result is whether that succeeded."""
+    def preload(self, near: Path | None = None) -> "Future[bool]":
+        """Load the model now, before the first request; the future's result is whether that succeeded.
+
+        `near`: wait for the code around this path, too, which an answer at once would lack.
+        """
         with self.lock:
             future: Future[bool] = Future()
             if self._closing:
@@ -162,7 +165,7 @@ class CompletionService:
             else:
                 self._tickets += 1
                 self._loads[self._tickets] = future
-                self.host.send(protocol.Load(self._tickets))
+                self.host.send(protocol.Load(self._tickets, near))
             return future
 
     def document_closed(self, uri: str) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.runtime.succession import Successor
 
 SHOWN_EVERY_S = 1.0  # between two reports of the same stage
+READING_S = 5.0  # bound on the reading of a folder that `Load.near` asks for
 LoadModel = Callable[[Settings, Progress], Model]  # loads the model that fronts share; called in the scheduler's thread
 MakeRuntime = Callable[[Model, Settings, WorkspaceView, str], Runtime]
 """Makes a front's runtime from its settings, workspace and name; called in the scheduler's thread."""
@@ -240,6 +241,8 @@ class LocalHost:
                 self._workspace.files_changed(paths)
             case protocol.Enable(enabled):
                 self._client.switch(enabled)
+            case protocol.Load(ticket, Path() as near) if self.facts().context:
+                self.between_pieces(partial(self._read_near, near, protocol.Load(ticket)))
             case _:
                 self._client.post((self._client, partial(self._client.do, command)))
 
@@ -268,6 +271,17 @@ class LocalHost:
         self._client.leave()
         self._server.leave(self, wait_s / 2)
         self._workspace.close(max(0.0, end - time.monotonic()))
+
+    def _read_near(self, path: Path, command: protocol.Load) -> None:
+        """Handle a command once the code around a path is read, or after `READING_S`; nothing else waits for it."""
+        words = self._workspace.words_at(path)
+
+        def wait() -> None:
+            if words is not None:
+                words.settle(READING_S)
+            self.send(command)
+
+        threading.Thread(target=wait, name="fastcoder-reading", daemon=True).start()
 
     def _use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         before, self._settings = self._settings, settings

@@ -30,6 +30,7 @@ from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
 from fastcoder_lsp.host.remote import SharedProcessHost
+from fastcoder_lsp.host.transport import ProtocolError
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.document import OpenTexts
 
@@ -173,6 +174,16 @@ class FindOrStart:
                 "without it. Make it writable for you, or set FASTCODER_CACHE to another folder."
             )
             return Path(os.devnull).open("ab")
+
+
+def is_running(settings: Settings) -> bool:
+    """Whether the shared process for these settings runs and answers; starts none."""
+    version = build()
+    try:
+        greet(address_of(settings, version), version, "control").channel.close()
+    except (OSError, ProtocolError, UsageError):
+        return False
+    return True
 
 
 def open_shared(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.parts import WorkspaceView
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.document import OpenTexts
@@ -96,6 +97,10 @@ class FrontWorkspace:
             datastore.files_changed(paths)
         else:
             self._repository.changed(paths)
+
+    def words_at(self, path: Path) -> FolderWords | None:
+        """The word index of the folder that holds `path`, with its scan begun; for the model's thread."""
+        return self._repository.words_at(path)
 
     def close(self, wait_s: float) -> None:
         """Free the front's resources; waits at most `wait_s`."""

@@ -4,13 +4,17 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
-from fastcoder_lsp.cli import complete, once, terminal
+from fastcoder_lsp import model
+from fastcoder_lsp.cli import complete, doctor, once, serve, terminal
 from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     Completion,
@@ -25,8 +29,10 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.core.files import write_whole
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host import spawn
 from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.parts import Model, Runtime
+from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_runtime
@@ -298,3 +304,111 @@ def test_a_named_workspace_must_exist(tmp_path: Path) -> None:
     assert complete.workspace(tmp_path, tmp_path / "a.py") == tmp_path
     with pytest.raises(UsageError, match="no such folder"):
         complete.workspace(tmp_path / "absent", tmp_path / "a.py")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text("x = \n")
+    (tmp_path / "fastcoder.toml").write_text("completion.max_tokens = 6\nno_such = 1\n")
+    return tmp_path
+
+
+def scripted(project: Path, monkeypatch: pytest.MonkeyPatch, asked: list[Settings]) -> list[str]:
+    """A command whose model is at work elsewhere and says more than three letters; any other one is a failure."""
+
+    def load(_tell: Progress) -> Runtime:
+        said = Model(OneSlot(SayingEngine("aa bb cc dd", lambda: None, "scripted")), Letters(), QUICK)
+        return toy_runtime(said, ToyPrompts(lambda _: (MARK,), PromptOptions()), "", max_tokens=9)
+
+    def open_host(listener: HostListener, settings: Settings, folders: object, _texts: object) -> DirectHost:
+        asked.append(settings)
+        assert list(dict.fromkeys(folders)) == [project]  # type: ignore[call-overload]
+        return DirectHost(listener, load)
+
+    def elsewhere(*_: object, **__: object) -> object:
+        raise UsageError("loaded here", "")
+
+    monkeypatch.setattr(serve, "open_host", open_host)
+    monkeypatch.setattr(spawn, "is_running", lambda _: True)
+    monkeypatch.setattr(once, "complete_once", elsewhere)
+    monkeypatch.setattr(model, "find", lambda _: SimpleNamespace(source="here"))
+    return ["complete", f"{project / 'a.py'}:1:5"]
+
+
+def test_the_shared_process_completes_if_it_runs(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the limits of the folder's file, whose error is said; an option loads a model of its own."""
+    asked: list[Settings] = []
+    command = scripted(project, monkeypatch, asked)
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == "aa bb\n"
+    assert f"{project / 'fastcoder.toml'}:2: no_such: unknown setting" in err
+    assert main([*command, "--max-tokens", "9"]) == 0
+    assert capsys.readouterr().out == "aa bb cc\n"
+    for alone in ("--own-process", "--trace", "--show-prompt"):
+        assert main([*command, alone]) == 2
+        assert "loaded here" in capsys.readouterr().err
+    assert len(asked) == 2
+
+
+def test_commands_read_the_users_own_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = project / "config" / "fastcoder" / "fastcoder.toml"
+    own.parent.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    command = scripted(project, monkeypatch, [])
+    own.write_text("host.enabled = false\n")
+    assert main(command) == 2
+    assert "loaded here" in capsys.readouterr().err
+    own.write_text("enabled = false\n")
+    assert main(command) == 2
+    assert "Suggestions are off" in capsys.readouterr().err
+    own.write_text("model = ")
+    assert main(command) == 0
+    assert f"{own}:1: The file is not valid TOML" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["compelte"], "did you mean complete?"),
+        (["complete", "a.py:1:1", "--modle", "x"], "did you mean --model?"),
+        (["serve", "--log-level", "debgu"], "did you mean debug?"),
+        (["model", "pul"], "did you mean pull?"),
+        (["serve", "--engine", "cpu-int88"], "did you mean cpu-int8?"),
+    ],
+)
+def test_a_misspelt_word_is_told_the_nearest(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "take_wire", lambda: (None, None))
+    with suppress(SystemExit):
+        main(words)
+    assert says in capsys.readouterr().err
+
+
+def test_an_unknown_drafter_is_told_before_a_model_loads(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["complete", f"{project / 'a.py'}:1:5", "--model", "nowhere/none", "--drafter", "lokup"]
+    assert main(command) == 2
+    assert "Did you mean lookup?" in capsys.readouterr().err
+
+
+def test_doctor_names_the_source_of_each_setting(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = project / "config" / "fastcoder" / "fastcoder.toml"
+    own.parent.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
+    monkeypatch.setattr(doctor, "examine", lambda _: ())
+    own.write_text("threads = 2\n[languages.python.quiet]\nlines = 1\n")
+    monkeypatch.chdir(project)
+    assert main(["doctor", "--engine", "cpu-int8"]) == 1
+    out = capsys.readouterr().out
+    assert f"threads = 2  ({own}:1)" in out
+    assert f"languages.python.quiet.lines = 1  ({own}:3)" in out
+    assert f"completion.max_tokens = 6  ({project / 'fastcoder.toml'}:1)" in out
+    assert 'engine = "cpu-int8"  (command line)' in out
+    assert f"{project / 'fastcoder.toml'}:2: no_such: unknown setting" in out

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,14 @@ def test_each_folder_that_is_not_writable_is_named_once(
     assert shown[1:3] == [f"{'':16}{tmp_path}", f"{'':16}{tmp_path / 'models'}"]
     show(Check("python", "ok", "3.11"))
     assert capsys.readouterr().out == "✓ python        3.11\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is there on Linux only")
+def test_a_cache_in_a_system_folder_is_no_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTCODER_CACHE", "/proc/fastcoder")
+    monkeypatch.setattr(os, "access", lambda _path, _mode: True)
+    check = check_cache()
+    assert (check.state, check.text) == ("wrong", "/proc has no space for files")
 
 
 def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,13 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.doctor import machine, model
 from fastcoder_lsp.cli.doctor.check import Check, Redaction, attempt, show, write_report
 from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
-from fastcoder_lsp.cli.options import chosen_settings, require_writable
+from fastcoder_lsp.cli.doctor.settings import FoundSettings, check_settings
+from fastcoder_lsp.cli.options import given_settings, require_writable
 from fastcoder_lsp.cli.terminal import keep_log_quiet
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.workspace.folders import workspace_of
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.transport import Fronts
@@ -182,14 +185,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "doctor",
         help="check the installation, and say how to fix what fails",
-        description="Check Python, its packages, the device, memory, the cache folder and what is in it, the last "
-        "start, the model and its prompt template; time one completion. It downloads nothing, and writes only to the "
-        "cache folder, and to the file of --report. Exit code 0 if all checks pass, 1 otherwise.",
+        description="Check the settings files, Python, its packages, the device, memory, the cache folder and what is "
+        "in it, the last start, the model and its prompt template; time one completion. It downloads nothing, and "
+        "writes only to the cache folder, and to the file of --report. Exit code 0 if all checks pass, 1 otherwise.",
         epilog="Example: fastcoder-lsp doctor --json",
     )
-    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting)")
     parser.add_argument("--edits-model", metavar="NAME", help="check this edit model too (`edits.model`)")
-    parser.add_argument("--engine", help="the engine to check (default: auto)")
+    parser.add_argument("--engine", help="the engine to check (default: the setting)")
     parser.add_argument("--remote", metavar="URL", help="check this server too (`remote.url`)")
     parser.add_argument(
         "--allow",
@@ -220,9 +223,10 @@ def run(arguments: argparse.Namespace) -> int:
     key_file = str(arguments.key_file) if arguments.key_file else None
     remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
     chosen = {"model": arguments.model, "engine": arguments.engine, "edits.model": arguments.edits_model, **remote}
-    _, settings = chosen_settings("doctor", chosen)
+    found = FoundSettings.read(given_settings("doctor", chosen), _workspace(arguments.here))
+    settings = found.of_session
     checks = []
-    for check in examine(settings):
+    for check in chain(attempt("settings", lambda: check_settings(found)), examine(settings)):
         checks.append(check)
         if not arguments.json:
             show(check)
@@ -274,6 +278,14 @@ def _examine_here(settings: Settings) -> Iterator[Check]:
     yield from attempt("weights", lambda: model.check_weights(settings))
     yield from attempt("template", lambda: model.check_template(folder))
     yield from attempt("completion", lambda: model.check_completion(settings))
+
+
+def _workspace(here: Path | None) -> Path | None:
+    """The workspace that the command was started in; None if there is none."""
+    try:
+        return None if here is None else workspace_of(here / "file", Path.home())
+    except RuntimeError:  # no home folder, which is a finding of its own
+        return None
 
 
 def _server(settings: Settings) -> tuple[str, ...]:

@@ -213,7 +213,11 @@ def check_cache() -> Check:
         text = f"{cache} cannot be created: {there} is not writable"
         hint = f"Make {cache} and give it to your user, or set FASTCODER_CACHE to a folder that you can write to."
         return Check("cache", "wrong", text, hint, {"folder": str(cache)})
-    free = shutil.disk_usage(there).free
+    disk = shutil.disk_usage(there)
+    if not disk.total:
+        text = f"{there} has no space for files"
+        return Check("cache", "wrong", text, "Set FASTCODER_CACHE to another folder.", {"folder": str(cache)})
+    free = disk.free
     sizes = {part.name: folder_bytes(part) for part in sorted(cache.glob("*/"))}
     parts = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items() if size)
     text = f"{cache}: {parts or 'empty'}; {size_text(free)} free"

@@ -208,7 +208,8 @@ def key_bindings(screen: Screen) -> KeyBindings:
     on("tab", filter=ghost_shown)(lambda _: screen.put(*session.accept()))
     for keys in (("c-right",), ("escape", "f")):
         on(*keys, filter=ghost_shown)(lambda _: screen.put(*session.accept_word()))
-    on("c-space")(lambda _: session.ask(invoked=True))
+    for keys in (("c-space",), ("escape", "]")):  # as in Neovim and VS Code
+        on(*keys)(lambda _: session.ask(invoked=True))
     on("tab", filter=~ghost_shown)(insert(tab))
     on("enter")(insert(new_line))
     on("c-z", save_before=lambda _: False)(lambda event: event.current_buffer.undo())
