@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -49,17 +49,38 @@ _UNFINISHED = 0.9
 
 
 @dataclass(slots=True)
+class _Times:
+    """The shortest times of a pass in milliseconds: by the clock, and on the CPU, of all threads together."""
+
+    clock_ms: float = math.inf
+    worked_ms: float = math.inf
+
+    def take(self, backend: Int8Backend, rows: int, clock: Callable[[], float]) -> None:
+        """Time one pass with logits of the last row."""
+        asked = replace(Rows.chain([0] * rows, _CACHED), logits_from=rows - 1)
+        before, used_s = clock(), time.process_time()
+        backend.forward(asked)
+        self.clock_ms = min(self.clock_ms, max(1e-3, (clock() - before) * 1e3))
+        self.worked_ms = min(self.worked_ms, (time.process_time() - used_s) * 1e3)
+
+    def least(self, threads: int) -> float:
+        """The time of a pass; with `threads`, what each of them worked, which other programs hardly change."""
+        worked_ms = self.worked_ms / threads if threads else 0.0
+        return min(self.clock_ms, worked_ms) if worked_ms > 0 else self.clock_ms  # Windows counts in steps of 16 ms
+
+
+@dataclass(slots=True)
 class _Slices:
-    """A size's slices, their shares of the model, and their shortest times."""
+    """A size's slices, their shares of the model, and their shortest times: of the clock, and of a thread's work."""
 
     size: Size
     stepping: Int8Backend
     step_part: float
     reading: Int8Backend
     prompt_part: float
-    step_ms: float = math.inf
-    chunk_ms: float = math.inf
-    rest_ms: float = math.inf
+    step: _Times = field(default_factory=_Times)
+    chunk: _Times = field(default_factory=_Times)
+    rest: _Times = field(default_factory=_Times)
     spent_s: float = 0.0
     rounds: int = 0
 
@@ -69,15 +90,15 @@ class _Slices:
             return
         began = clock()
         for _ in range(_STEPS):
-            self.step_ms = min(self.step_ms, _ms(self.stepping, 1, clock))
-        self.chunk_ms = min(self.chunk_ms, _ms(self.reading, CHUNK, clock))
-        self.rest_ms = min(self.rest_ms, _ms(self.reading, PROMPT_TOKENS % CHUNK, clock))
+            self.step.take(self.stepping, 1, clock)
+        self.chunk.take(self.reading, CHUNK, clock)
+        self.rest.take(self.reading, PROMPT_TOKENS % CHUNK, clock)
         self.rounds, self.spent_s = self.rounds + 1, self.spent_s + max(0.0, clock() - began)
 
-    def speed(self) -> Speed:
-        """The whole model's speed."""
-        prompt_ms = PROMPT_TOKENS // CHUNK * self.chunk_ms + self.rest_ms
-        return Speed(self.step_ms / self.step_part, prompt_ms / self.prompt_part)
+    def speed(self, threads: int) -> Speed:
+        """The whole model's speed. `threads`: of the engine, where other programs had the cores, else 0."""
+        prompt_ms = PROMPT_TOKENS // CHUNK * self.chunk.least(threads) + self.rest.least(threads)
+        return Speed(self.step.least(threads) / self.step_part, prompt_ms / self.prompt_part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +157,14 @@ def measure_speeds(
             for slices in found:
                 slices.take(clock)
         share = (time.process_time() - used) / max(1e-9, (time.perf_counter() - began) * threads)
-    speeds = {(slices.size.hub_id, bits): slices.speed() for slices in found}
+    disturbed = share < BUSY
+    speeds = {(slices.size.hub_id, bits): slices.speed(threads if disturbed else 0) for slices in found}
     for smaller, size in pairwise(sizes):
         if (size.hub_id, bits) not in speeds and (known := speeds.get((smaller.hub_id, bits))) is not None:
             step = size.read_bytes(bits) / smaller.read_bytes(bits)
             prompt = size.layers * size.layer_weights / (smaller.layers * smaller.layer_weights)
             speeds[size.hub_id, bits] = Speed(known.step_ms * step, known.prompt_ms * prompt)
-    return Timed(speeds, disturbed=share < BUSY)
+    return Timed(speeds, disturbed=disturbed)
 
 
 def _slices(size: Size, bits: int, kind: DotKind, first: Int8Backend, weights: Array) -> _Slices | None:
@@ -203,11 +225,3 @@ def _arrays(shape: Shape, kind: DotKind, weights: Array) -> dict[str, Array]:
             array = arrays[name] = aligned(sizes, TYPES[what])
             array.fill(1e-4 if name.endswith(".scales") else 1 if name.startswith("norm") else 0)
     return arrays
-
-
-def _ms(backend: Int8Backend, rows: int, clock: Callable[[], float]) -> float:
-    """Milliseconds of one pass with logits of the last row."""
-    asked = replace(Rows.chain([0] * rows, _CACHED), logits_from=rows - 1)
-    before = clock()
-    backend.forward(asked)
-    return max(1e-3, (clock() - before) * 1e3)

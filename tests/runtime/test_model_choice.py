@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -151,6 +152,19 @@ def test_other_programs_that_have_the_cores_are_noticed(
     monkeypatch.setattr(time, "perf_counter", lambda: 11.0)
     monkeypatch.setattr(time, "process_time", lambda: 5.0 + used_s)
     assert model_choice.is_disturbed(10.0, 5.0, 2) is busy
+
+
+def test_on_a_busy_machine_the_threads_work_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two passes of 20 ms for each of two threads, which waited for the cores."""
+    now, used = iter((0.0, 0.5, 1.0, 1.2)), iter((0.0, 0.044, 1.0, 1.04, 2.0, 2.0))
+    monkeypatch.setattr(time, "process_time", lambda: next(used))
+    times, backend = timing._Times(), Mock()
+    for _ in range(2):
+        times.take(backend, 1, lambda: next(now))
+    assert (times.least(0), times.least(2)) == pytest.approx((200.0, 20.0))
+    coarse = timing._Times()
+    coarse.take(backend, 1, iter((0.0, 0.01)).__next__)
+    assert coarse.least(2) == pytest.approx(10.0)
 
 
 def test_a_failure_to_measure_leaves_the_smallest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
