@@ -14,6 +14,7 @@ from fastcoder_lsp.completion.protocol import (
     DocumentClosed,
     Enable,
     Forget,
+    HostFacts,
     HostListener,
     Load,
     Noticed,
@@ -27,10 +28,11 @@ from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot, StepCosts
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host import workspace
-from fastcoder_lsp.host.local import LocalHost, ModelServer
+from fastcoder_lsp.host.local import READING_S, LocalHost, ModelServer
 from fastcoder_lsp.host.selector import BackendSelector
 from fastcoder_lsp.model.choice import Speed
 from fastcoder_lsp.runtime.first_hour import FirstHour
+from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -143,6 +145,20 @@ def test_each_front_is_told_what_concerns_it_alone(fronts: Fronts, root: Path, t
     assert ("indexing", 3, 3, False) not in hears_one.others
     assert set(hears_one.answers) == {1}
     assert set(hears_two.answers) == {7}
+
+
+def test_loading_waits_for_the_code_around_a_path(fronts: Fronts, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where prompts may contain it, and not for ever."""
+    waited: list[float] = []
+    monkeypatch.setattr(FolderWords, "settle", lambda _, seconds: waited.append(seconds))
+    host, heard = fronts.open(root)
+    host.send(Load(1, root / "a.py"))
+    heard.wait(lambda: heard.loads == [True])
+    assert waited == []
+    monkeypatch.setattr(LocalHost, "facts", lambda _: HostFacts(context=True))
+    host.send(Load(2, root / "a.py"))
+    heard.wait(lambda: heard.loads == [True, True])
+    assert waited == [READING_S]
 
 
 def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Path) -> None:
