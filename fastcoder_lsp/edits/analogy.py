@@ -2,20 +2,28 @@
 
 A replacement of tokens that the user made in two changes, the last one among them, is proposed where the line is like
 one of those that they changed; `bench edits --replay` measures how much must be alike. A renamed variable is proposed
-only where it is the same variable, and all its places together where a part would leave a name without its binding. The
-work is bounded, since a client may send any text.
+only where it is the same variable, and all its places together where a part would leave a name without its binding; one
+change is enough where scopes prove the rest (`edits/renames`). The work is bounded, since a client may send any text.
 """
 
-import keyword
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.core.differences import whole_lines
 from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
-from fastcoder_lsp.edits.scopes import FILE, CodeScopes
+from fastcoder_lsp.edits.renames import (
+    MOST_BLOCKS,
+    MOST_CHANGES,
+    MOST_DIFFERENT,
+    MOST_LINES,
+    TOKEN,
+    changed_lines,
+    is_name,
+    renamed,
+)
+from fastcoder_lsp.edits.scopes import ANYWHERE, FILE, CodeScopes, Variable
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
 SOURCE: Final = "analogy"  # the source of an `EditAnswer` with these edits
@@ -24,18 +32,11 @@ LIKENESS: Final = 5
 BARE_LIKENESS: Final = 7  # the same where no word is replaced: insertions, and changes of punctuation
 _MOST_BESIDE: Final = 6  # tokens on a side that give points
 _WHOLE_SIDE: Final = 2  # more points for a side of the line that is the same as a whole
-_MOST_CHANGES: Final = 16  # latest changes that are compared
-_MOST_LINES: Final = 64  # changed lines of them that are compared
-_MOST_DIFFERENT: Final = 60  # tokens, old and new, between the common ends of a line: with more it is another line
 _MOST_TEXT: Final = 1_000_000  # characters of a document
-_MOST_BLOCKS: Final = 20_000  # signs of blocks in it
 _MOST_PLACES: Final = 1_000  # occurrences of the old tokens that are looked at
 _MOST_LINE: Final = 1_000  # characters on each side of a place that are compared
-_TOKEN: Final = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
 _WORD: Final = re.compile(r"[^\W\d]\w")
 _IDENTIFIER: Final = re.compile(r"(?<!\w)(?<!\.)[^\W\d]\w*")
-_VALUES: Final = frozenset({"true", "false", "null", "nil", "undefined", "this", "self", "super"})
-"""Words of other languages than Python that no scope binds."""
 
 
 class MadePlace(NamedTuple):
@@ -62,9 +63,11 @@ class RepeatedChange:
 
 
 def analogous(question: EditQuestion) -> tuple[Edit, ...]:
-    """The user's repeated changes near the cursor, without overlaps; empty where no place is certain enough."""
+    """The rest of a rename, or the user's repeated changes near the cursor; empty where no place is certain enough."""
     if len(question.text) > _MOST_TEXT:
         return ()
+    if rest := renamed(question):
+        return rest
     found = [group for one in repeated(question.history) for group in places(question, one)]
     if not found:
         return ()
@@ -82,10 +85,10 @@ def repeated(history: Sequence[Change]) -> list[RepeatedChange]:
     """The replacements that the last change of `history` made, and an earlier one, too."""
     examples: dict[tuple[str, str], list[MadePlace]] = {}
     lines = 0
-    for number in range(len(history) - 1, max(len(history) - 1 - _MOST_CHANGES, -1), -1):
-        for line, old, new in _changed_lines(history, number):
+    for number in range(len(history) - 1, max(len(history) - 1 - MOST_CHANGES, -1), -1):
+        for line, old, new in changed_lines(history, number):
             lines += 1
-            if lines > _MOST_LINES:
+            if lines > MOST_LINES:
                 break
             for before, after, left, right in _replaced(old, new):
                 if number == len(history) - 1 or (before, after) in examples:
@@ -115,7 +118,7 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
         left, right = _beside(text, at, at + len(old))
         if not first <= line <= last and any(one.likeness(left, right) >= needed for one in replacement.examples):
             found.append(at)
-    if not found or text.count("{") + text.count("=>") > _MOST_BLOCKS:
+    if not found or text.count("{") + text.count("=>") > MOST_BLOCKS:
         return []
     scopes = CodeScopes(text, question.language)
     made = [_made_at(text, one) for one in own]
@@ -124,7 +127,7 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
         found = [at for at in found if at not in quoted]
     kept = [[at] for at in found if at in quoted]
     code = [at for at in found if at not in quoted]
-    if _is_name(old) and _is_name(replacement.new):
+    if is_name(old) and is_name(replacement.new):
         if not made or not all(map(scopes.quoted, made)):
             kept = _renamed(scopes, replacement, code, made, question.path)
         else:
@@ -132,10 +135,6 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
     else:
         kept += [[at] for at in code if _means_the_same(scopes, replacement, at, made)]
     return [[Edit(at, at + len(old), replacement.new) for at in group] for group in kept]
-
-
-def _is_name(tokens: str) -> bool:
-    return tokens.isidentifier() and not keyword.iskeyword(tokens) and tokens not in _VALUES
 
 
 def _made_at(text: str, example: MadePlace) -> int:
@@ -161,15 +160,15 @@ def _renamed(
     names = sorted([one for one in (*old, *examples) if not one.free], key=lambda one: one.at)
     owner = dict(zip(names, scopes.owners(names), strict=True))
     owners = {owner[one] for one in examples}
-    scope = owners.pop() if len(owners) == 1 and not foreign else FILE
-    region = scope
-    if scope == FILE and not foreign:
+    variable = owners.pop() if len(owners) == 1 and not foreign else ANYWHERE
+    region = variable.scope
+    if region == FILE and not foreign:
         region = scopes.common([one.at for one in examples])
-    places = [one for one in old if not one.free and owner[one] == scope and region in scopes.around(one.scope)]
+    places = [one for one in old if not one.free and owner[one] == variable and region in scopes.around(one.scope)]
     wanted = [one for one in places if one.at in like]
     if not wanted:
         return groups
-    binds = any(one.bound and owner[one] == scope for one in examples)
+    binds = any(one.bound and owner[one] == variable for one in examples)
     elsewhere = {one.scope for one in new if one.bound and one not in before}
     if binds or (any(one.bound for one in places) and not elsewhere & set(scopes.around(region))):
         passed = any(min(made, default=0) < one.at < max(made, default=0) for one in places)
@@ -182,33 +181,28 @@ def _renamed(
 
 def _means_the_same(scopes: CodeScopes, replacement: RepeatedChange, at: int, made: Sequence[int]) -> bool:
     """Whether each name that the change adds or drops is the same variable there as at one of the user's places."""
-    words = (set(_IDENTIFIER.findall(side)) for side in (replacement.old, replacement.new))
-    names = [[one for one in scopes.names(word) if not one.free] for word in set.symmetric_difference(*words)]
-    there, *own = ([scopes.owner_at(place, one) for one in names] for place in (at, *made))
+    old, new = (set(_IDENTIFIER.findall(side)) for side in (replacement.old, replacement.new))
+    names = [(word, [one for one in scopes.names(word) if not one.free]) for word in old ^ new]
+
+    def meaning(place: int) -> list[Variable | str]:
+        """The variables that the names mean; an added one may be any parameter of that name."""
+        found = list[Variable | str]()
+        for word, uses in names:
+            owner = scopes.owner_at(place, uses)
+            given = word in new and any(one.parameter and one.scope == owner.scope for one in uses)
+            found.append("parameter" if given else owner)
+        return found
+
+    there, *own = map(meaning, (at, *made))
     foreign = len(made) < len(replacement.examples)
-    return there in own or (foreign and all(owner == FILE for owner in there))
-
-
-def _changed_lines(history: Sequence[Change], number: int) -> Iterator[tuple[int, str, str]]:
-    """(line in the file as it is now, old, new) of the changed lines; several lines where their numbers differ."""
-    change = history[number]
-    now = change.line
-    for later in history[number + 1 :]:
-        if later.path == change.path and later.line <= now:
-            now = max(now + later.new.count("\n") - later.old.count("\n"), 0)
-    old, new = whole_lines(change.old), whole_lines(change.new)
-    for a, b, c, d in line_hunks(old, new):
-        if b - a == d - c:
-            yield from ((now + line, old[a - c + line], new[line]) for line in range(c, d))
-        elif a < b and c < d:
-            yield now + c, "".join(old[a:b]), "".join(new[c:d])
+    return there in own or (foreign and all(owner == ANYWHERE for owner in there))
 
 
 def _replaced(old: str, new: str) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
     """(old, new, tokens left of it, tokens right of it) of each replacement in a line."""
-    tokens, after = _TOKEN.findall(old), _TOKEN.findall(new)
+    tokens, after = TOKEN.findall(old), TOKEN.findall(new)
     hunks = line_hunks(tokens, after)
-    if not hunks or hunks[-1][1] - hunks[0][0] + hunks[-1][3] - hunks[0][2] > _MOST_DIFFERENT:
+    if not hunks or hunks[-1][1] - hunks[0][0] + hunks[-1][3] - hunks[0][2] > MOST_DIFFERENT:
         return
     if len({(*tokens[a:b], "→", *after[c:d]) for a, b, c, d in hunks}) > 1:  # parts of one replacement
         hunks = [(hunks[0][0], hunks[-1][1], hunks[0][2], hunks[-1][3])]
@@ -249,7 +243,7 @@ def _beside(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
     first = max(text.rfind("\n", 0, start) + 1, start - _MOST_LINE)
     last = text.find("\n", end, end + _MOST_LINE)
     last = last if last >= 0 else min(end + _MOST_LINE, len(text))
-    return _TOKEN.findall(text[first:start]), _TOKEN.findall(text[end:last])
+    return TOKEN.findall(text[first:start]), TOKEN.findall(text[end:last])
 
 
 def _alike(side: Sequence[str], other: Sequence[str]) -> int:

@@ -1,0 +1,129 @@
+"""A variable that the user renamed at one place, renamed at its other places: next edits without a model.
+
+Scopes are the proof: where its binding has a new name, its uses have none; where one use has a new name that nothing
+binds, its binding and its other uses still have the old one. All places are offered together, as soon as one changed.
+Nothing is offered where the new name means another variable, or where the old one may still mean something.
+"""
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fastcoder_lsp.core import Change
+from fastcoder_lsp.core.differences import whole_lines
+from fastcoder_lsp.edits.minimal import line_hunks
+from fastcoder_lsp.edits.scopes import FILE, CodeScopes, NameUse
+from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
+
+TOKEN: Final = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
+MOST_CHANGES: Final = 16  # latest changes that are compared
+MOST_LINES: Final = 64  # changed lines of them that are compared
+MOST_DIFFERENT: Final = 60  # tokens, old and new, between the common ends of a line: with more it is another line
+MOST_BLOCKS: Final = 20_000  # signs of blocks in a document
+_VALUES: Final = frozenset({"true", "false", "null", "nil", "undefined", "this", "self", "super"})
+"""Words of other languages than Python that no scope binds."""
+_EVERYTHING: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILINE)
+
+
+def is_name(tokens: str) -> bool:
+    """Whether a scope may bind it."""
+    return tokens.isidentifier() and not keyword.iskeyword(tokens) and tokens not in _VALUES
+
+
+def renamed(question: EditQuestion) -> tuple[Edit, ...]:
+    """The other places of a variable that the last change renamed at one or more; empty where no scope proves them."""
+    text, history = question.text, question.history
+    if not history or history[-1].path != question.path or text.count("{") + text.count("=>") > MOST_BLOCKS:
+        return ()
+    pairs = {(old, new) for old, new, _ in _names_changed(text, history, len(history) - 1)}
+    scopes: CodeScopes | None = None
+    for old, new in sorted(pairs):
+        if not re.search(rf"(?<!\w){re.escape(old)}(?!\w)", text):
+            continue
+        made = set[int]()
+        for number in range(len(history) - 1, max(len(history) - 1 - MOST_CHANGES, -1), -1):
+            if history[number].path == question.path:
+                made.update(at for *pair, at in _names_changed(text, history, number) if pair == [old, new])
+        scopes = scopes or CodeScopes(text, question.language)
+        if places := _places(scopes, question, old, new, made):
+            return tuple(Edit(one.at, one.at + len(old), f"{old}: {new}" if one.shorthand else new) for one in places)
+    return ()
+
+
+def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made: set[int]) -> Sequence[NameUse]:
+    names = scopes.names(new)
+    mine = [one for one in names if one.at in made]
+    others = [one for one in names if one.at not in made and not one.free]
+    if not mine or any(one.free for one in mine):
+        return ()
+    uses = sorted([*(one for one in scopes.names(old) if not one.free), *mine], key=lambda one: one.at)
+    owner = dict(zip(uses, scopes.owners(uses), strict=True))
+    variable = owner[mine[0]]
+    places = [one for one in uses if one not in mine and owner[one] == variable]
+    if not 0 < len(places) <= MOST_EDITS or any(owner[one] != variable for one in mine):
+        return ()
+    if any(variable.scope in scopes.around(one.scope) for one in others):
+        return ()
+    if any(one.bound for one in mine):
+        return places if _leaves_unbound(min(one.at for one in mine if one.bound), places) else ()
+    said = len(re.findall(rf"(?<!\w){re.escape(new)}(?!\w)", question.text))
+    known = said > len(mine) or (question.language == "python" and hasattr(builtins, new))
+    local = variable.scope != FILE and any(one.bound for one in places)
+    return places if local and not known and not _EVERYTHING.search(question.text) else ()
+
+
+def _leaves_unbound(at: int, places: Sequence[NameUse]) -> bool:
+    """Whether the first of a variable's other `places` needs the binding at `at`, which has another name now."""
+    if any(one.bound and one.at < at for one in places):
+        return False
+    first = next((one for one in places if one.at > at), places[0])
+    return not first.bound or first.changed or any(not one.bound and one.line == first.line for one in places)
+
+
+def _names_changed(text: str, history: Sequence[Change], number: int) -> Iterator[tuple[str, str, int]]:
+    """(old name, new name, its offset) of each name that a change replaced, where the text still has the new one."""
+    lines = list(changed_lines(history, number))[:MOST_LINES]
+    for line, last, new in lines:
+        tokens, after = TOKEN.findall(_begun(history, number, line, last)), TOKEN.findall(new)
+        hunks = line_hunks(tokens, after)
+        start = _start_of(text, line)
+        if not hunks or hunks[-1][1] - hunks[0][0] + hunks[-1][3] - hunks[0][2] > MOST_DIFFERENT:
+            continue
+        for a, b, c, d in hunks:
+            if b - a == d - c == 1 and is_name(tokens[a]) and is_name(after[c]):
+                at = start + sum(map(len, after[:c]))
+                if re.compile(rf"(?<!\w){re.escape(after[c])}(?!\w)").match(text, at):
+                    yield tokens[a], after[c], at
+
+
+def _begun(history: Sequence[Change], number: int, line: int, old: str) -> str:
+    """A line before the changes in a row that end with this one: a pause amid a name ends a change."""
+    for earlier in range(number - 1, max(number - MOST_CHANGES, -1), -1):
+        if history[earlier].path == history[number].path:
+            before = (was for at, was, new in changed_lines(history, earlier) if (at, new) == (line, old))
+            old = next(before, old)
+    return old
+
+
+def _start_of(text: str, line: int) -> int:
+    at = -1
+    for _ in range(line):
+        at = text.find("\n", at + 1)
+    return at + 1
+
+
+def changed_lines(history: Sequence[Change], number: int) -> Iterator[tuple[int, str, str]]:
+    """(line in the file as it is now, old, new) of the changed lines; several lines where their numbers differ."""
+    change = history[number]
+    now = change.line
+    for later in history[number + 1 :]:
+        if later.path == change.path and later.line <= now:
+            now = max(now + later.new.count("\n") - later.old.count("\n"), 0)
+    old, new = whole_lines(change.old), whole_lines(change.new)
+    for a, b, c, d in line_hunks(old, new):
+        if b - a == d - c:
+            yield from ((now + line, old[a - c + line], new[line]) for line in range(c, d))
+        elif a < b and c < d:
+            yield now + c, "".join(old[a:b]), "".join(new[c:d])
