@@ -35,7 +35,7 @@ export function registerCommands(
         toggleWorkspace,
         snooze: () => snooze(server, parts.edits),
         trigger: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { showNoResultNotification: true }),
-        why: () => why(server),
+        why: () => why(server, log),
         askEdit: async () => {
             if (!(await parts.edits.ask(true))) {
                 void vscode.window.setStatusBarMessage('fastcoder: no next edits here; see docs/next-edit.md', 6_000)
@@ -58,7 +58,7 @@ export function registerCommands(
                 await server.start()
             }
         },
-        pullModel: () => pull(context, server, log),
+        pullModel: () => pull(context, server, log, parts.steps),
         openWalkthrough: () => parts.steps.open(),
     }
     return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`fastcoder.${name}`, run))
@@ -82,7 +82,12 @@ async function reload(server: Supervisor): Promise<void> {
 }
 
 /** Fetch the model that is missing, or the one that is set. */
-async function pull(context: vscode.ExtensionContext, server: Supervisor, log: vscode.LogOutputChannel): Promise<void> {
+async function pull(
+    context: vscode.ExtensionContext,
+    server: Supervisor,
+    log: vscode.LogOutputChannel,
+    steps: FirstSteps,
+): Promise<void> {
     const condition = server.condition
     const program = condition.kind === 'running' ? condition.program : (await locateServer(context))?.program
     if (program === undefined) {
@@ -92,15 +97,20 @@ async function pull(context: vscode.ExtensionContext, server: Supervisor, log: v
     const asked = condition.kind === 'running' ? missingModel(condition.status) : undefined
     const name = asked ?? vscode.workspace.getConfiguration('fastcoder').get('model', '')
     if (await pullModel(program, name, log)) {
-        await vscode.commands.executeCommand('setContext', 'fastcoder.modelReady', true)
+        steps.downloaded()
         await reload(server)
     }
 }
 
-/** Why there is no suggestion, in a dialog that waits for the user: a notification shows one line. */
-async function why(server: Supervisor): Promise<void> {
-    const [question, ...rest] = (await explanation(server)).split('\n')
-    await vscode.window.showInformationMessage(`fastcoder: ${question ?? ''}`, { modal: true, detail: rest.join('\n') })
+/** Why there is no suggestion: the reason and what to do in a notification, everything in the log. */
+async function why(server: Supervisor, log: vscode.LogOutputChannel): Promise<void> {
+    const lines = (await explanation(server)).split('\n')
+    log.info(lines.join('\n'))
+    const all = 'Show All'
+    const buttons = lines.length > 2 ? [all] : []
+    if (await vscode.window.showInformationMessage(`fastcoder: ${lines.slice(0, 2).join(' ')}`, ...buttons) === all) {
+        log.show(true)
+    }
 }
 
 /** What the editor itself can tell comes first: no server, no document, or its own suggestions switched off. */

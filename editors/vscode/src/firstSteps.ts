@@ -11,6 +11,8 @@ export interface FirstSteps {
     follow(condition: Condition): void
     /** A suggestion was shown. */
     suggested(): void
+    /** The model was downloaded: its step is done before the model has loaded. */
+    downloaded(): void
     /** Show the walkthrough. */
     open(): Promise<void>
 }
@@ -47,6 +49,10 @@ export function firstSteps(context: vscode.ExtensionContext): FirstSteps {
         },
         suggested() {
             mark('suggested', true)
+        },
+        downloaded() {
+            mark('modelReady', false)
+            mark('modelReady', true)
         },
     }
 }

@@ -44,6 +44,15 @@ def test_the_old_option_of_the_delay_is_the_servers_setting(neovim: Scripted) ->
     assert editor.lua(of) == 70
 
 
+def test_the_log_shows_no_line_of_other_servers(neovim: Scripted, tmp_path: Path) -> None:
+    editor = neovim()
+    kept, ours = tmp_path / "lsp.log", '[ERROR] rpc "fastcoder-lsp" "stderr" "ours"'
+    kept.write_text(f'[ERROR] rpc "pyright" "stderr" "theirs"\n{ours}\n')
+    editor.lua("local kept = ...; vim.lsp.log.get_filename = function() return kept end", str(kept))
+    editor.lua("vim.cmd('FastCoder log')")
+    assert editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, true)") == [ours]
+
+
 def test_a_snooze_counts_down_in_the_statusline(neovim: Scripted) -> None:
     editor = neovim()
     told = {"state": "ready", "percent": None, "message": "", "hint": "", "snoozed": 12, "notes": ["snoozed"]}

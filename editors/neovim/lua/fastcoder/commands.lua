@@ -120,10 +120,28 @@ local function why()
   end)
 end
 
-local function log_file()
+--- Open the server's own log file, if one is set; else its lines of the log that Neovim keeps for all servers.
+local function open_log()
   local client = server.clients()[1]
   local options = client and client.config.init_options or {}
-  return vim.tbl_get(options, 'log', 'file') or options['log.file'] or vim.lsp.log.get_filename()
+  local own = vim.tbl_get(options, 'log', 'file') or options['log.file']
+  if own then
+    vim.cmd.tabedit(vim.fn.fnameescape(own))
+    return
+  end
+  local kept = vim.lsp.log.get_filename()
+  local lines = vim.fn.filereadable(kept) == 1 and vim.fn.readfile(kept, '', -10000) or {}
+  local ours = vim.tbl_filter(function(line)
+    return line:find('fastcoder', 1, true) ~= nil
+  end, lines)
+  if #ours == 0 then
+    say('Neovim\'s log has no line of the server. To log every request, set log.file.')
+    return
+  end
+  vim.cmd.tabnew()
+  vim.api.nvim_buf_set_lines(0, 0, -1, true, ours)
+  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
+  vim.cmd.normal({ 'G', bang = true })
 end
 
 ---@type table<string, { does: string, run: fun(argument?: string), takes?: string }>
@@ -185,9 +203,7 @@ local COMMANDS = {
   why = { does = 'explain why there was no suggestion', run = why },
   log = {
     does = "open the server's log",
-    run = function()
-      vim.cmd.tabedit(vim.fn.fnameescape(log_file()))
-    end,
+    run = open_log,
   },
   reload = {
     does = 'reload the settings and the model',
