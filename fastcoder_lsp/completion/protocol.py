@@ -164,6 +164,13 @@ class Answered(Message, frozen=True):
     answer: Answer
 
 
+class Grew(Message, frozen=True):
+    """The whole lines so far of the answer to the question of this number, which has a raw prompt; they stay."""
+
+    number: Natural
+    text: str
+
+
 class EditAnswered(Message, frozen=True):
     """The answer to the question for an edit of this number."""
 
@@ -252,6 +259,7 @@ class LoadFinished(Message, frozen=True):
 
 Event: TypeAlias = (
     Answered
+    | Grew
     | EditAnswered
     | Made
     | Forgotten

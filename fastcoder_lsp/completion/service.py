@@ -44,6 +44,7 @@ class CompletionService:
         on_late: receives, on that thread, the late answer at the last question's place: more text, or why none.
         on_indexing, on_notice, on_succession: receive `Indexing`, `Notice` and `Succession`, on any thread.
         on_edit_model: receives every change of the edit model's state, on the host's thread.
+        on_growth: receives, on that thread, the whole lines so far of the answer to an open raw prompt.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
         call_later: calls after so many seconds, on any thread.
@@ -61,6 +62,7 @@ class CompletionService:
         on_notice: Callable[[str], object] = lambda _: None,
         on_succession: Callable[[protocol.Succession], object] = lambda _: None,
         on_edit_model: Callable[[Status], object] = lambda _: None,
+        on_growth: Callable[[str], object] = lambda _: None,
         call_later: Callable[[float, Callable[[], None]], object] = _call_in_thread,
     ) -> None:
         self.lock = threading.RLock()
@@ -68,6 +70,7 @@ class CompletionService:
         self._clock, self._enabled, self._closing = clock, enabled, False
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
         self._on_succession, self._on_edit_model, self._call_later = on_succession, on_edit_model, call_later
+        self._on_growth = on_growth
         self._status = Status("starting")
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
@@ -237,6 +240,11 @@ class CompletionService:
         match event:
             case protocol.Answered(number, answer):
                 self._answered(number, answer)
+            case protocol.Grew(number, text):
+                with self.lock:
+                    asked = self._waiting is not None and self._waiting.question.number == number
+                if asked:
+                    _tell(self._on_growth, text)
             case protocol.EditAnswered(number, edit):
                 self.edits.answered(number, edit)
             case protocol.Made(uri, suggestion):

@@ -124,6 +124,7 @@ class CompletionRequest:
     invoked: bool = False  # the user triggered it manually
     selected: SelectedCompletion | None = None  # the entry of the completion menu
     max_tokens: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: the model's limit
+    exact: bool = False  # whether a text that ends there keeps its only line, though that is incomplete
     raw: RawPrompt | None = None  # the snapshot's text is a whole prompt, and the cursor is at its end
 
 

@@ -86,7 +86,7 @@ class ClientConnection:
         """The facts that its `ModelHost` reports."""
         return protocol.HostFacts() if self._host is None else self._host.facts()
 
-    def on(self, event: protocol.Event) -> None:  # noqa: C901 a case for each event
+    def on(self, event: protocol.Event) -> None:  # noqa: C901, PLR0912 a case for each event
         """Send an event to the front; called from the scheduler's thread."""
         match event:
             case protocol.Answered(number):
@@ -94,6 +94,8 @@ class ClientConnection:
                     self.asking = False
                 self._outbox.make(lambda: (_bounded_answer(event),), key=("answered", number))
                 self.tell_facts()
+            case protocol.Grew(number):
+                self._outbox.put(event, key=("grew", number))
             case protocol.EditAnswered(number, answer):
                 reason = answer.reason and _bounded(answer.reason)
                 answer = replace(answer, reason=reason, source=transport.told(answer.source))

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -17,8 +18,8 @@ from fastcoder_lsp.http.guard import AccessRules, Guard, read_body, wait_for_dis
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, answer_of
 from fastcoder_lsp.http.pages import HEALTH, PAGES, SHOW, Pages
 from fastcoder_lsp.http.responses import RequestError, error_response, json_response
-from fastcoder_lsp.http.routes import ROUTES, reply
-from fastcoder_lsp.http.sessions import DisconnectedError, SessionPool
+from fastcoder_lsp.http.routes import HEADERS, ROUTES, EventStream, ReadForm, reply
+from fastcoder_lsp.http.sessions import LARGE, DisconnectedError, SessionPool
 
 _COUNTERS = {
     "requests": "Requests.",
@@ -83,8 +84,46 @@ class _Routes:
         self._started = int(time.time())
 
     async def complete(self, request: Request) -> Response:
-        read = ROUTES[request.scope["path"]](await read_body(request))
-        return reply(read, await self._answers(request, read.requests), self._model())
+        body, read = await read_body(request), ROUTES[request.scope["path"]]
+        form = await asyncio.to_thread(read, body) if len(body) > LARGE else read(body)
+        if form.form.streams:
+            return await self._stream(request, form)
+        return reply(form, await self._answers(request, form.requests), self._model())
+
+    async def _stream(self, request: Request, read: ReadForm) -> Response:
+        """The response that sends events as they come; an error before the first one has its own status."""
+        events, how = asyncio.Queue[bytes | Exception | None](), read.reply(self._model())
+        stream = EventStream(how, events.put_nowait)
+
+        async def answer() -> None:
+            try:
+                stream.end(await self._answers(request, read.requests, stream))
+            except Exception as error:  # noqa: BLE001 the response raises or reports it
+                events.put_nowait(error)
+            finally:
+                events.put_nowait(None)
+
+        answering = asyncio.create_task(answer())
+
+        async def chunks() -> AsyncIterator[bytes]:
+            event: bytes | Exception | None = first
+            try:
+                while isinstance(event, bytes):
+                    yield event
+                    event = await events.get()
+                if isinstance(event, RequestError):
+                    yield how.frame(how.error(event.code, event.message))
+            finally:
+                answering.cancel()
+
+        try:
+            first = await events.get()
+        except asyncio.CancelledError:
+            answering.cancel()
+            raise
+        if isinstance(first, Exception):
+            raise first
+        return StreamingResponse(chunks(), 200, HEADERS, how.media)
 
     async def page(self, request: Request) -> Response:
         return json_response(self._pages().page(request.scope["path"]))
@@ -110,13 +149,21 @@ class _Routes:
     def _pages(self) -> Pages:
         return Pages(self._model(), self._started, self._context_tokens, self._sessions.max_sessions)
 
-    async def _answers(self, request: Request, infills: Sequence[InfillRequest]) -> list[InfillAnswer]:
-        """The answers, one after another; a client that disconnects first cancels them."""
+    async def _answers(
+        self, request: Request, infills: Sequence[InfillRequest], stream: EventStream | None = None
+    ) -> list[InfillAnswer]:
+        """The answers, one after another, told to `stream` as they come; a client that disconnects cancels them."""
         disconnected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         listening = asyncio.create_task(_watch_disconnect(disconnected, request))
+        answers = list[InfillAnswer]()
         try:
             async with asyncio.timeout(self._answer_s):
-                return [answer_of(infill, await self._sessions.answer(infill, disconnected)) for infill in infills]
+                for index, infill in enumerate(infills):
+                    on_text = partial(stream.grew, index) if stream is not None and infill.raw is not None else None
+                    answers.append(answer_of(infill, await self._sessions.answer(infill, disconnected, on_text)))
+                    if stream is not None:
+                        stream.ended(index, answers[-1])
+                return answers
         except TimeoutError:
             raise RequestError(504, f"no answer within {self._answer_s:.0f} s") from None
         finally:

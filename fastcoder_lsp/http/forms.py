@@ -15,7 +15,7 @@ from typing_extensions import override
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
 from fastcoder_lsp.core import Extra, RawPrompt
 from fastcoder_lsp.edits.formats import recognise
-from fastcoder_lsp.http.infill import InfillRequest
+from fastcoder_lsp.http.infill import InfillRequest, near_cursor
 from fastcoder_lsp.http.prompts import PromptParts, normalised, parse_prompt
 from fastcoder_lsp.http.responses import RequestError
 from fastcoder_lsp.workspace.languages import is_known, language_of
@@ -262,9 +262,10 @@ def _raw(prompt: str, form: Fields) -> InfillRequest | None:
 
 def _request(form: Fields, parts: PromptParts) -> InfillRequest:
     _reject_unsupported(form)
+    before, after = near_cursor(normalised(parts.before), normalised(parts.after))
     return InfillRequest(
-        before=normalised(parts.before),
-        after=normalised(parts.after),
+        before=before,
+        after=after,
         extras=parts.extras,
         language=_language(form.language or "", form.filename or "", parts.extras),
         max_tokens=form.limit,

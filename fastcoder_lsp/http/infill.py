@@ -65,6 +65,17 @@ def _inserted(infill: InfillRequest, completion: Completion) -> tuple[str, str]:
     return text[:at], word
 
 
+MOST_TEXT, _TEXT_STEP = 1_000_000, 250_000
+"""Characters of a document that are read before and after the cursor, far more than fit a prompt; the first of them
+moves by a step, so that it stays while the user types."""
+
+
+def near_cursor(before: str, after: str) -> tuple[str, str]:
+    """The parts of a document that are read."""
+    steps = -(-max(len(before) - MOST_TEXT, 0) // _TEXT_STEP)
+    return before[steps * _TEXT_STEP :], after[:MOST_TEXT]
+
+
 MAX_EXTRA = 50_000  # characters of a chunk: a longer one fits no prompt, and reading it would block the model's thread
 MOST_EXTRAS, EXTRA_CHARACTERS = 256, 200_000
 """Chunks of a document, and their characters together: far more than fit a prompt."""

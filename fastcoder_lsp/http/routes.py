@@ -1,6 +1,6 @@
 """The completion routes: each reads a body as its form, gives the requests in it, and writes a reply."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,18 +44,48 @@ ROUTES = {
 """The readers of bodies, by path; they raise RequestError."""
 
 
+class EventStream:
+    """A stream of events, each given to `send` as bytes; an answer's text may come before the answer."""
+
+    def __init__(self, how: replies.Reply, send: Callable[[bytes], object]) -> None:
+        self._how, self._send = how, send
+        self._sent: dict[int, int] = {}  # characters of each answer
+
+    def grew(self, index: int, text: str) -> None:
+        """Send what is new in the text so far."""
+        sent = self._sent.get(index, 0)
+        if len(text) > sent:
+            self._events(self._how.texts(index, text[sent:]))
+            self._sent[index] = len(text)
+
+    def ended(self, index: int, answer: InfillAnswer) -> None:
+        """Send the rest of an answer."""
+        self.grew(index, answer.text)
+        if not answer.text:
+            self._events(self._how.texts(index, ""))
+        self._events(self._how.last(index, answer))
+
+    def end(self, answers: Sequence[InfillAnswer]) -> None:
+        """Send what comes after all answers."""
+        self._events(self._how.end(answers))
+        self._send(self._how.closing)
+
+    def _events(self, events: Iterable[Mapping[str, Any]]) -> None:
+        for event in events:
+            self._send(self._how.frame(event))
+
+
+HEADERS = {"cache-control": "no-cache"}  # of a stream
+
+
 def reply(read: ReadForm, answers: Sequence[InfillAnswer], model: str) -> Response:
     """The response with the answers to a form's requests; `model`: the name that clients see."""
     how = read.reply(model)
     if not read.form.streams:
         return json_response(how.whole(answers))
-    events = [
-        *(event for index, answer in enumerate(answers) for event in _events(how, index, answer)),
-        *how.end(answers),
-    ]
-    return Response(b"".join(map(how.frame, events)) + how.closing, 200, {"cache-control": "no-cache"}, how.media)
-
-
-def _events(how: replies.Reply, index: int, answer: InfillAnswer) -> Iterator[Mapping[str, Any]]:
-    yield from how.texts(index, answer.text)
-    yield from how.last(index, answer)
+    sent = list[bytes]()
+    stream = EventStream(how, sent.append)
+    for index, answer in enumerate(answers):
+        stream.ended(index, answer)
+    stream.end(answers)
+    return Response(b"".join(sent), 200, HEADERS, how.media)

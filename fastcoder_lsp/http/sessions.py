@@ -7,9 +7,10 @@ event loop's thread uses this module.
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import Policy
@@ -24,6 +25,7 @@ MAX_SESSIONS = 4  # requests that run at a time, in turns; others wait
 _SAME_DOCUMENT = 0.5  # the share of common lines from which two texts are versions of one document
 _PATIENCE_FACTOR = 2.0
 RAW = Policy(background_ms=1, ahead=False)  # for raw prompts: no rules about places, and nothing is done ahead
+LARGE = 100_000  # characters from which a text is judged off the event loop
 _MAX_LENGTHS = 8  # answer lengths for which a session keeps its document open
 
 
@@ -38,13 +40,18 @@ class DocumentSession:
         self.uri = f"http-client:/document/{number}"
         self.status = Status("starting")
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
-        self.service = CompletionService(open_host, self._on_status)
+        self.hear: Callable[[str], object] | None = None  # receives a raw answer's lines so far, on the host's thread
+        self.service = CompletionService(open_host, self._on_status, on_growth=self._on_growth)
         self._version = 0
         self._tokens: int | None = None
         self._uris = dict[str, None]()
 
     def _on_status(self, status: Status) -> None:
         self.status = status
+
+    def _on_growth(self, text: str) -> None:
+        if (hear := self.hear) is not None:
+            hear(text)
 
     def similarity(self, lines: frozenset[str]) -> float:
         """The share of common lines of its text and another one."""
@@ -79,7 +86,10 @@ class DocumentSession:
         text, extras = infill.before + infill.after, within_bounds(infill.extras)
         snapshot = Snapshot(uri, None, infill.language, self._version, text, extras=extras)
         invoked = infill.alternatives > 1 or infill.raw is not None
-        return CompletionRequest(snapshot, len(infill.before), invoked=invoked, max_tokens=tokens, raw=infill.raw)
+        exact = tokens not in (None, at_most)
+        return CompletionRequest(
+            snapshot, len(infill.before), invoked=invoked, max_tokens=tokens, exact=exact, raw=infill.raw
+        )
 
 
 class SessionPool:
@@ -113,19 +123,28 @@ class SessionPool:
         """The number of sessions with a request."""
         return sum(session.busy for session in self._sessions)
 
-    async def answer(self, infill: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
+    async def answer(
+        self,
+        infill: InfillRequest,
+        disconnected: "asyncio.Future[None]",
+        on_text: Callable[[str], object] | None = None,
+    ) -> Completion:
         """The completion for `infill`; one for no tokens is only prefetched, unless it is raw, and answered empty.
 
-        `disconnected` is done once the client disconnects; the work then ends within a step, by DisconnectedError.
+        `on_text` receives the whole lines of a raw answer so far. `disconnected` is done once the client disconnects;
+        the work then ends within a step, by DisconnectedError.
         Raises RequestError if the model cannot be loaded.
         """
         session = await self._take(infill, disconnected)
+        if on_text is not None:
+            loop, hear = asyncio.get_running_loop(), on_text
+            session.hear = lambda text: loop.call_soon_threadsafe(hear, text)
         try:
             if infill.max_tokens == 0:
                 return self._prefetch(session, infill)
             return await self._submit(session, infill, disconnected)
         finally:
-            session.busy = False
+            session.busy, session.hear = False, None
             async with self._free:
                 self._free.notify_all()  # the first waiter may have disconnected
 
@@ -146,7 +165,8 @@ class SessionPool:
         policy = RAW if infill.raw is not None else replace(self._policy, alternatives=infill.alternatives)
         while True:
             policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
-            future = session.service.submit(request, policy)
+            submit = partial(session.service.submit, request, policy)
+            future = await asyncio.to_thread(submit) if len(request.snapshot.text) > LARGE else submit()
             completion = await _or_disconnect(disconnected, future)
             if completion.finish == "error":
                 raise RequestError(500, completion.reason.text if completion.reason else "the model cannot run")
@@ -206,5 +226,4 @@ def _similarity(lines: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _lines_of(infill: InfillRequest) -> frozenset[str]:
-    lines: Mapping[str, None] = dict.fromkeys(line.strip() for line in (infill.before + infill.after).split("\n"))
-    return frozenset(line for line in lines if line)
+    return frozenset(filter(None, map(str.strip, (infill.before + infill.after).split("\n"))))

@@ -76,9 +76,11 @@ class Fastcoder(Dialect):
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         others = event.get("alternatives")
         texts = tuple(text for text in map(_text, others) if text) if isinstance(others, list) else ()
-        # The text is complete for display, whatever ended it.
-        finish = "stop" if event.get("stop") is True else ""
-        return AnswerChunk(_text(event.get("content")), finish, event.get("error"), texts)
+        text = _text(event.get("content"))
+        # The text is complete for display, but for a single line that is longer than `n_predict`.
+        cut = event.get("stop_type") == "limit" and "\n" not in text
+        finish = ("length" if cut else "stop") if event.get("stop") is True else ""
+        return AnswerChunk(text, finish, event.get("error"), texts)
 
 
 class LlamaCpp(Dialect):

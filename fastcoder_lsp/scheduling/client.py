@@ -113,6 +113,8 @@ class Client:
             answer = request.before_others(generation, budgets, budget_ms, self._clock() + others_ms)
         if answer is not None:
             self._answer(request, answer)
+        elif self.generation is generation and (lines := request.new_lines(generation)):
+            self.emit(protocol.Grew(request.question.number, lines))
         wait_ms = room_ms if room_ms > 0 else longer_ms
         return wait_ms if answer is None and self.generation is generation and generation.waits else 0.0
 

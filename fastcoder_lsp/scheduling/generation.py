@@ -53,6 +53,7 @@ class Generation(ABC):
     interim = False
     raw: RawPrompt | None = None  # the request, if the text answers a raw prompt
     grows = True
+    exact = False  # of the request (`CompletionRequest.exact`)
 
     def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:
         self.snapshot, self.place = snapshot, place
@@ -159,9 +160,11 @@ class Generation(ABC):
         assert self.finish, "it is still being said"
         if self._made is None:
             said = self.said()
-            if self.finish in {"length", "context"}:
+            full = self.finish in {"length", "context"}
+            keeps = self.exact and "\n" not in said.strip()
+            if full and not keeps:
                 said = whole_lines(said, self.place.before)
-            self._made = self._suggestion(self._finished(said))
+            self._made = self._suggestion(said if full and keeps and said.isspace() else self._finished(said))
         return self._made
 
     def useful(self) -> Suggestion:
@@ -172,6 +175,10 @@ class Generation(ABC):
         if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
             self._useful = said, self._suggestion(useful_at(said, self._around, self._rule.cut))
         return self._useful[1]
+
+    def settled(self) -> str:
+        """Whole lines of a text that nothing will change, if its client reads them as they are made."""
+        return ""
 
     def why_nothing(self) -> Reason:
         """Why there is nothing to show."""
@@ -390,5 +397,6 @@ def begin(
             outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
         )
     generation = LocalGeneration(runtime, latency, clock, snapshot, place, asked)
+    generation.exact = request.exact
     generation.measured_by(spans)
     return generation

@@ -168,8 +168,24 @@ class RawGeneration(LocalGeneration):
     def useful(self) -> Suggestion:
         if self.finish:
             return self.made()
+        return Suggestion(self.place, _lines(self.said()))  # as llama.cpp at its time limit
+
+    @override
+    def settled(self) -> str:
+        assert self.raw is not None, "it answers a raw prompt"
         said = self.said()
-        return Suggestion(self.place, said[: said.rfind("\n") + 1])  # whole lines, as llama.cpp at its time limit
+        # The end may be the beginning of a stop.
+        held = max((_overlap(said, stop) for stop in self.raw.stops), default=0)
+        return _lines(said[: len(said) - held])
+
+
+def _lines(text: str) -> str:
+    return text[: text.rfind("\n") + 1]
+
+
+def _overlap(said: str, stop: str) -> int:
+    """The length of the longest end of `said` that `stop` begins with."""
+    return next((length for length in range(min(len(stop), len(said)), 0, -1) if said.endswith(stop[:length])), 0)
 
 
 def begin_raw(

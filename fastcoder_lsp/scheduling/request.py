@@ -185,6 +185,7 @@ class ActiveRequest:
         self.asked_ms, self._waited_for_model = question.asked_ms, False
         self.pieces = 0
         self._adopted, self._before = False, Counts()
+        self._settled = 0
         self._alternatives: Alternatives | None = None
 
     @property
@@ -261,6 +262,14 @@ class ActiveRequest:
     def overdue(self, generation: Generation, budget_ms: float, now: float) -> Answer | None:
         """The beginning of a generation that it adopted, once the budget of that generation's own request is over."""
         return self.beginning(generation) if self._is_overdue(generation, budget_ms, now) else None
+
+    def new_lines(self, generation: Generation) -> str:
+        """The lines of a raw answer so far, if there are more of them than at the last call; else ""."""
+        lines = generation.settled()
+        if len(lines) <= self._settled:
+            return ""
+        self._settled = len(lines)
+        return lines
 
     # Its answer -------------------------------------------------------------------------------------------------------
 

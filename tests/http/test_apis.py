@@ -7,6 +7,7 @@ import pytest
 
 from fastcoder_lsp.http.forms import CompletionForm, InfillForm, OllamaForm, OpenAIForm
 from fastcoder_lsp.http.guard import AccessRules
+from fastcoder_lsp.http.infill import MOST_TEXT, near_cursor
 from tests.http.toy_server import PREFIX, Start, ToyServer
 
 SAYS = "return sum(items)"
@@ -38,7 +39,7 @@ def events(text: str) -> list[Any]:
 def test_every_route_knows_every_name_of_the_length(
     server: ToyServer, path: str, body: dict[str, Any], name: str
 ) -> None:
-    for number, says in ((8, "return"), (8.0, "return"), (-1, SAYS), (10**30, SAYS), (None, SAYS)):
+    for number, says in ((8, "return s"), (8.0, "return s"), (-1, SAYS), (10**30, SAYS), (None, SAYS)):
         more = {"options": {"num_predict": number}} if path.startswith("/api/") else {name: number}
         code, reply = server.call(path, body | more)
         assert (code, text_of(path, reply)) == (200, says)
@@ -91,7 +92,7 @@ def test_the_last_event_of_a_stream_counts_tokens_if_asked(server: ToyServer) ->
 def test_usage_counts_the_tokens_of_the_texts(server: ToyServer) -> None:
     """A letter is a token here; an answer from the cache counts as much as the first one."""
     for _ in range(2):
-        for more, tokens in (({}, len(SAYS)), ({"n": 3}, 3 * len(SAYS)), ({"stop": " sum"}, 6), ({"max_tokens": 8}, 6)):
+        for more, tokens in (({}, len(SAYS)), ({"n": 3}, 3 * len(SAYS)), ({"stop": " sum"}, 6), ({"max_tokens": 8}, 8)):
             used = server.call("/v1/completions", ASK | more)[1]["usage"]
             assert used["completion_tokens"] == tokens
             assert used["total_tokens"] == used["prompt_tokens"] + tokens
@@ -194,3 +195,33 @@ def test_an_allowed_page_may_ask_whether_it_may_ask(start: Start) -> None:
     status, _, told = server.exchange("/infill", INFILL, headers={"Origin": "https://editor.example"})
     assert (status, told["access-control-allow-origin"]) == (401, "https://editor.example")
     assert server.call("/v1/models", headers={"Origin": "http://evil.com", "Host": "evil.com"})[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("says", "tokens", "text"),
+    [
+        (SAYS, 1, "r"),
+        (SAYS, 2, "re"),
+        ("    x = 1\n", 2, "  "),
+        ("y = x.z\n", 5, "y = x"),
+        ("a = 1\n    b = 2\n", 9, "a = 1"),
+    ],
+)
+def test_a_short_length_gives_its_tokens(start: Start, says: str, tokens: int, text: str) -> None:
+    """Of more than one line, the whole ones."""
+    server = start(says)
+    for _ in range(2):
+        reply = server.call("/v1/completions", {**ASK, "max_tokens": tokens})[1]
+        assert (reply["choices"][0]["text"], reply["choices"][0]["finish_reason"]) == (text, "length")
+
+
+def test_a_huge_document_is_read_near_the_cursor(server: ToyServer) -> None:
+    line = "x = 1\n"
+    most = MOST_TEXT // len(line)
+    before, after = near_cursor(line * (3 * most), line * (3 * most))
+    assert MOST_TEXT * 3 // 4 <= len(before) <= MOST_TEXT
+    assert len(after) == MOST_TEXT
+    typed, _ = near_cursor(line * (3 * most) + "yy", "")
+    assert typed == before + "yy", "its beginning stays"
+    code, reply = server.call("/infill", {"input_prefix": "\n" * 2_500_000 + PREFIX, "input_suffix": "\n" * 1_200_000})
+    assert (code, reply["content"]) == (200, SAYS)

@@ -1,6 +1,8 @@
 """Prompts for edit models, as Zed and cursortab.nvim send them: recognised, answered raw, drafted by the old text."""
 
+import http.client
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -231,3 +233,29 @@ def test_other_prompts_are_completed_as_ever() -> None:
         assert read_openai(OpenAIForm(prompt=prompt))[0].raw is None
     assert read_openai(OpenAIForm(prompt=built("zeta-2").text, suffix="x"))[0].raw is None
     assert read_openai(OpenAIForm(prompt=built("zeta-2").text, max_tokens=0))[0].raw is not None
+
+
+def test_a_raw_answer_streams_line_by_line(serve: Callable[..., EditServer]) -> None:
+    """A stop that begins in one step and ends in another never shows its beginning."""
+    prompt, answer = built("zeta-2").text, "one\ntwo\nthree\n>>>>>>> UPDATED\nfour\n"
+    server = serve({prompt: answer})
+    body = {"prompt": prompt, "max_tokens": 512, "stop": ["\n>>>>>>> UPDATED"], "stream": True}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)
+    seen, tokens = list[str](), threading.Semaphore(0)
+    choose = server.model.choose
+
+    def slowly(said: Tokens, among: Sequence[int]) -> int:
+        assert tokens.acquire(timeout=WAIT_S)
+        return choose(said, among)
+
+    server.model.choose = slowly  # type: ignore[method-assign, assignment]
+    connection.request("POST", "/completion", json.dumps(body))
+    tokens.release(len("one\nt"))
+    with connection.getresponse() as response:
+        seen.append(json.loads(response.readline().removeprefix(b"data: "))["content"])
+        tokens.release(1000)
+        rest = [line for line in response.read().decode().split("\n") if line]
+        seen += [json.loads(line.removeprefix("data: "))["content"] for line in rest]
+    connection.close()
+    assert seen[0] == "one\n"
+    assert "".join(seen) == "one\ntwo\nthree"
