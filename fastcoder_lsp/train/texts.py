@@ -7,6 +7,7 @@ configuration, hook, attribute or remote of the repository. Only that clone is w
 """
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
@@ -103,6 +104,7 @@ def _corpus(name: str, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
 MOST_FILES = 20  # files of a commit that is read; one that changes more moves or reformats code
 MOST_FILE_BYTES = 200_000
 MOST_BYTES = 200_000_000  # of all versions together; older commits are left out
+MOST_S = 1800.0  # for a history; each of git's commands has a limit, too
 _LISTED = 100  # commits that are read together
 _SMALL_FILE = 16_000_000
 _LINKS = 5  # names that `HEAD` may lead through, as in git
@@ -168,6 +170,7 @@ def _changes(repository: Path, clone: Path, commits: Sequence[str]) -> Iterator[
     settings, _ = resolve(layers_of_files(repository)[0])
     rules, room = ReadingRules([repository], settings), MOST_BYTES
     allowed: dict[str, bool] = {}
+    until = time.monotonic() + MOST_S
 
     def may_read(path: str) -> bool:
         if path not in allowed:
@@ -178,6 +181,8 @@ def _changes(repository: Path, clone: Path, commits: Sequence[str]) -> Iterator[
 
     for start in range(0, len(commits), _LISTED):
         for commit, files in git.modified(clone, commits[start : start + _LISTED]):
+            if time.monotonic() > until:
+                raise NetworkError(f"it takes longer than {MOST_S / 60:.0f} minutes; name fewer commits with --commits")
             chosen = [one for one in files if may_read(one.path)] if len(files) <= MOST_FILES else []
             wanted = [identity for one in chosen for identity in (one.old, one.new)]
             size = git.sizes(clone, wanted) if wanted else {}

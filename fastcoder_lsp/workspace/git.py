@@ -3,21 +3,27 @@
 Only repositories that an administrator or a user's command names are read. A clone is bare, so no attribute, filter or
 hook of the repository takes effect. Git reads no configuration but ours, uses no protocol that runs commands, and
 prompts nobody. Submodules are not followed.
+
+A repository can hold a pipe where an object should be, an object that unpacks to any size, or a list without an end.
+So reading has limits of time, memory and output.
 """
 
-import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryFile
+from typing import Final, NamedTuple
 
 from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.errors import NetworkError, ResourceError, UsageError
 
 SCHEMES = ("https://", "ssh://", "file://")
 _FETCH_S = 1800
-_READ_S = 600
+READ_S: Final = 60.0  # of one command
+_READ_KB: Final = 2_000_000  # memory of one command: the commits of the longest histories take a quarter of it
+_LIMITED: Final = 'ulimit -d "$1"; ulimit -f "$2"; shift 2; exec "$@"'
 _OPTIONS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -35,7 +41,8 @@ _OPTIONS = (
 )
 _LONGEST_PATH = 4096
 _REGULAR = frozenset(("100644", "100755"))
-_LISTED_BYTES = 128_000_000  # longest list of files, over a million of them; a small repository can list any number
+_READ_BYTES: Final = 512_000_000  # output of one command: the longest list of files, or a batch of their contents
+_SAID_BYTES: Final = 100_000  # of git's complaints
 _TOGETHER = 100  # objects that are read in one batch
 
 
@@ -51,7 +58,7 @@ def fetch(url: str, branch: str, clone: Path) -> str:
     """Create or update a bare clone; returns its branch's commit. Raises UsageError as `check_url`, NetworkError."""
     check_url(url)
     if not (clone / "HEAD").exists():
-        _run(["init", "--quiet", "--bare", str(clone)], None, _READ_S)
+        _read(["init", "--quiet", "--bare", str(clone)], None)
     wanted = branch if branch == "HEAD" else f"refs/heads/{branch}"
     _run(
         [
@@ -68,7 +75,7 @@ def fetch(url: str, branch: str, clone: Path) -> str:
         clone,
         _FETCH_S,
     )
-    return _run(["rev-parse", "--verify", "--quiet", "refs/team^{commit}"], clone, _READ_S).decode().strip()
+    return _read(["rev-parse", "--verify", "--quiet", "refs/team^{commit}"], clone).decode().strip()
 
 
 def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
@@ -106,7 +113,7 @@ def borrow(objects: Path, shallow: Sequence[str], clone: Path, *, sha256: bool =
     if "\n" in str(objects) or str(objects).startswith(("#", '"')):
         raise UsageError(f"git cannot use the folder {str(objects)!r}", "Rename it, or move the repository.")
     kind = ["--object-format=sha256"] if sha256 else []
-    _run(["init", "--quiet", "--bare", "--template=", *kind, str(clone)], None, _READ_S)
+    _read(["init", "--quiet", "--bare", "--template=", *kind, str(clone)], None)
     (clone / "objects" / "info").mkdir(exist_ok=True)
     (clone / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
     if shallow:
@@ -116,7 +123,7 @@ def borrow(objects: Path, shallow: Sequence[str], clone: Path, *, sha256: bool =
 def has_commit(clone: Path, commit: str) -> bool:
     """Whether the clone has this commit; no other object counts."""
     try:
-        _run(["rev-list", "--no-walk", "--end-of-options", f"{commit}^{{commit}}"], clone, _READ_S)
+        _read(["rev-list", "--no-walk", "--end-of-options", f"{commit}^{{commit}}"], clone)
     except NetworkError:
         return False
     return True
@@ -125,7 +132,7 @@ def has_commit(clone: Path, commit: str) -> bool:
 def commits(clone: Path, commit: str, most: int) -> list[str]:
     """The newest commits behind `commit`, newest first, without merges; NetworkError if it is missing or damaged."""
     words = ["rev-list", "--no-merges", "--date-order", f"--max-count={most}", "--end-of-options", commit]
-    return _run(words, clone, _READ_S).decode().split()
+    return _read(words, clone).decode().split()
 
 
 def modified(clone: Path, some: Sequence[str]) -> Iterator[tuple[str, list[Modified]]]:
@@ -149,7 +156,7 @@ def modified(clone: Path, some: Sequence[str]) -> Iterator[tuple[str, list[Modif
 def sizes(clone: Path, objects: Sequence[str]) -> dict[str, int]:
     """The bytes of each object that is there."""
     told = "".join(f"{one}\n" for one in objects).encode()
-    lines = (line.split() for line in _run(["cat-file", "--batch-check"], clone, _READ_S, told).decode().splitlines())
+    lines = (line.split() for line in _read(["cat-file", "--batch-check"], clone, told).decode().splitlines())
     return {parts[0]: int(parts[2]) for parts in lines if len(parts) == 3}
 
 
@@ -157,7 +164,7 @@ def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
     """The contents of objects, in their order; raises NetworkError if the clone is damaged."""
     for start in range(0, len(objects), _TOGETHER):
         some = objects[start : start + _TOGETHER]
-        told = _run(["cat-file", "--batch"], clone, _READ_S, "".join(f"{one}\n" for one in some).encode())
+        told = _read(["cat-file", "--batch"], clone, "".join(f"{one}\n" for one in some).encode())
         at = 0
         for one in some:
             end = told.index(b"\n", at)
@@ -187,42 +194,40 @@ def environment() -> dict[str, str]:
 
 
 def _listed(words: Sequence[str], clone: Path, told: bytes = b"") -> list[bytes]:
-    """The NUL-separated output of git for the input `told`, less than a pipe holds; NetworkError if it fails."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        _command(words, clone), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment(), cwd="/"
-    ) as listing:
-        assert listing.stdin is not None
-        assert listing.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            listing.stdin.write(told)
-            listing.stdin.close()
-        listed = listing.stdout.read(_LISTED_BYTES + 1)
-        if len(listed) > _LISTED_BYTES:
-            listing.kill()
-            raise NetworkError(f"the list of its files is longer than {_LISTED_BYTES} bytes")
-    if listing.returncode:
-        raise NetworkError(f"{clone} is damaged", "Delete it. The server then clones it again.")
-    return listed.split(b"\0")
+    """The NUL-separated output of git for the input `told`; NetworkError if it fails."""
+    return _read(words, clone, told).split(b"\0")
 
 
-def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = b"") -> bytes:
-    try:
-        done = subprocess.run(
-            _command(words, clone),
-            input=told,
-            capture_output=True,
-            check=False,
-            timeout=most_s,
-            env=environment(),
-            cwd="/",
-        )
-    except subprocess.TimeoutExpired:
-        raise NetworkError(f"git {words[0]} took longer than {most_s:.0f} s") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise NetworkError(f"git {words[0]} failed: {said[-1] if said else done.returncode}")
-    return done.stdout
+def _run(words: Sequence[str], clone: Path | None, most_s: float) -> bytes:
+    return _done(_command(words, clone), words[0], most_s)
+
+
+def _read(words: Sequence[str], clone: Path | None, told: bytes = b"") -> bytes:
+    """The output of a command that reads a repository, within the limits."""
+    command = _command(words, clone)
+    if sys.platform != "win32":  # which has no such limits: there the time alone is limited
+        limits = [str(_READ_KB), str(_READ_BYTES // 512)]
+        command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command]
+    return _done(command, words[0], READ_S, told)
+
+
+def _done(command: Sequence[str], name: str, most_s: float, told: bytes = b"") -> bytes:
+    # Files, not pipes: the limit of a file's size is also that of the output.
+    with TemporaryFile() as out, TemporaryFile() as errors:
+        try:
+            code = subprocess.run(
+                command, input=told, stdout=out, stderr=errors, check=False, timeout=most_s, env=environment(), cwd="/"
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise NetworkError(f"git {name} took longer than {most_s:.0f} s") from None
+        if out.seek(0, os.SEEK_END) >= _READ_BYTES // 512 * 512:
+            raise NetworkError(f"the output of git {name} is longer than {_READ_BYTES // 10**6} MB")
+        if code:
+            errors.seek(0)
+            said = errors.read(_SAID_BYTES).decode("utf-8", "replace").strip().splitlines()
+            raise NetworkError(f"git {name} failed: {said[-1] if said else code}")
+        out.seek(0)
+        return out.read(_READ_BYTES)
 
 
 def _command(words: Sequence[str], clone: Path | None) -> list[str]:

@@ -78,7 +78,7 @@ def test_a_tree_that_does_not_fit_on_the_disk(origin: Path, tmp_path: Path, monk
 
 
 def test_trees_that_grow_without_end_are_refused(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "_LISTED_BYTES", 1_000_000)
+    monkeypatch.setattr(git, "_READ_BYTES", 1_000_000)
     good = laid_out(named(origin), tmp_path / "cache")
     blob = run(origin, "hash-object", "-w", "--stdin", told=b"x = 1\n")
     tree = run(origin, "mktree", told="".join(f"100644 blob {blob}\t{name}.py\n" for name in range(10)).encode())

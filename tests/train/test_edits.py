@@ -7,6 +7,8 @@ import shutil
 import stat
 import subprocess
 import threading
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,6 +240,39 @@ def test_nothing_of_the_repository_runs(repository: Path, tmp_path: Path) -> Non
     assert read_history(repository, None, 100).changes == expected.changes[:-1]
     assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before, "nothing is written"
     assert not ran.exists()
+
+
+def _pipe(repository: Path, head: Path) -> None:
+    head.unlink()
+    os.mkfifo(head)
+
+
+def _endless_alternates(repository: Path, head: Path) -> None:
+    (repository / ".git/objects/info/alternates").symlink_to("/dev/zero")
+
+
+def _bomb(repository: Path, head: Path) -> None:
+    """Some MB that unpack to a commit of 600 MB."""
+    head.chmod(0o600)
+    packer = zlib.compressobj(1)
+    with head.open("wb") as file:
+        file.write(packer.compress(b"commit 600000000\0tree " + b"0" * 40 + b"\n"))
+        for _ in range(600):
+            file.write(packer.compress(bytes(1_000_000)))
+        file.write(packer.flush())
+
+
+@pytest.mark.parametrize("attack", [_pipe, _endless_alternates, _bomb])
+def test_a_hostile_history_ends_within_the_limits(
+    attack: Callable[[Path, Path], None], repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastcoder_lsp.workspace.git.READ_S", 5.0 if attack is _pipe else 600.0)
+    monkeypatch.setattr("fastcoder_lsp.workspace.git._READ_KB", 200_000)
+    newest = git(repository, "rev-parse", "HEAD")
+    attack(repository, repository / ".git/objects" / newest[:2] / newest[2:])
+    with pytest.raises(UsageError, match="cannot read the history") as refused:
+        read_history(repository, None, 100)
+    assert ("longer than" if attack is _pipe else "memory") in str(refused.value)
 
 
 def test_histories_of_other_forms(repository: Path, tmp_path: Path) -> None:
