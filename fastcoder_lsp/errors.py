@@ -60,6 +60,10 @@ class ResourceError(FastcoderError):
     exit_code = 6
 
 
+class MemoryShortError(ResourceError):
+    """The process has no memory left; another process may have some."""
+
+
 class InstallationError(FastcoderError):
     """A required package is missing or broken; by default the hint is to install it again."""
 
@@ -76,7 +80,8 @@ def understood(error: BaseException) -> FastcoderError:
     text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")[:300]
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in text for word in _NO_MEMORY_TEXTS):
-        return ResourceError(f"out of memory ({text})", "Close other programs, or use a smaller model.")
+        hint = "Close other programs, use a smaller model, or lift a limit of memory (`ulimit -v`) of the shell."
+        return MemoryShortError(f"out of memory ({text})", hint)
     if isinstance(error, ImportError):
         return InstallationError(f"a package is missing or broken ({text})")
     if number in _FULL:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastcoder_lsp.cli.options import at_least
+from fastcoder_lsp.core.controls import counted
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.control import FoundHost
@@ -68,6 +69,11 @@ def stop(_: argparse.Namespace) -> int:
         print(f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'did not end'}")
     if not hosts:
         print("No shared process is running.")
+    elif editors := sum(len(host.told.fronts) for host in hosts if host.told is not None):
+        print(
+            f"{counted(editors, 'open editor')} will start it again with the next suggestion. To keep it from running, "
+            "close your editors, or set `host.enabled` to false: each editor's server then loads its own model."
+        )
     return 0
 
 
@@ -122,7 +128,7 @@ def _lines(host: "FoundHost") -> Iterator[str]:
         return
     model = f"{report.model} on {report.engine}" if report.model else "no model loaded yet"
     yield (
-        f"process {report.process_id}: {model}, {report.resident_bytes / 2**20:.0f} MiB, "
+        f"process {report.process_id}: {model}, {report.resident_bytes / 1e6:,.0f} MB, "
         f"for {_time(report.running_s)}, version {report.build}"
     )
     if report.nice:

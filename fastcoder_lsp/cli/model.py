@@ -244,7 +244,8 @@ def _announce(offer: DownloadOffer) -> None:
     if offer.reason:
         _say(f"{offer.reason[:1].upper()}{offer.reason[1:]}.")
     if offer.download_bytes:
-        _say(f"Download: {offer.what}, {size_text(offer.download_bytes)} from {offer.origin}.")
+        origin = "" if offer.trust else f" from {offer.origin}"  # else it comes after the reason to trust it
+        _say(f"Download: {offer.what}, {size_text(offer.download_bytes)}{origin}.")
     else:
         _say(f"{offer.what} is on this machine and is made ready now.")
     if offer.instead_of:

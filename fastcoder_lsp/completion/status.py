@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from fastcoder_lsp.core.bounds import Short
-from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
+from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, MemoryShortError, understood
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,7 @@ class Status:
     percent: Annotated[int, Meta(ge=0, le=100)] | None = None
     message: Short = ""
     hint: Short = ""
+    exhausted: bool = False  # this process has no memory left; another one may have
 
 
 def failure(what: str, error: BaseException) -> Status:
@@ -34,7 +35,7 @@ def failure(what: str, error: BaseException) -> Status:
     logger.error(what, exc_info=error)
     known = understood(error)
     if known.hint != FAULT_HINT:
-        return Status("error", message=f"{what}: {known.message}", hint=known.hint)
+        return Status("error", None, f"{what}: {known.message}", known.hint, isinstance(known, MemoryShortError))
     said = " ".join(str(error).split())
     kind = type(error).__name__
     told = f"{kind}: {said}" if said else kind

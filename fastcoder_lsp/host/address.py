@@ -10,6 +10,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 
 LONGEST_PATH: Final = 103  # longest path of a Unix socket, in bytes, that every system allows
 _UNIX: Final = hasattr(socket, "AF_UNIX")
+_HEAVY: Final = ("torch", "transformers")
+_LIMITS: Final = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_CPU", "RLIMIT_FSIZE")
 MODEL: Final = (
     *("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb"),
     *("draft_models", "draft_automatic", "draft_memory_mb"),
@@ -60,8 +63,8 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
 
 
 def key_of(settings: Settings, version: str) -> str:
-    """The name of a host: `cache_part`, and a hash of build, folders, the model's settings and the environment."""
-    parts = [version, str(kernels_folder()), *map(repr, model_part(settings)), *computing_environment()]
+    """The name of a host: `cache_part`, and a hash of build, folders, the model's settings, environment and limits."""
+    parts = [version, str(kernels_folder()), *map(repr, model_part(settings)), *computing_environment(), *_limits()]
     return cache_part() + _hash("\n".join(parts), 10)
 
 
@@ -77,15 +80,30 @@ def _hash(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-def build() -> str:
-    """The installed version: its number, and a hash of its files' sizes and times."""
-    root = Path(__file__).parents[1]
-    facts = hashlib.sha256(sys.version.encode())
-    for path in sorted(root.rglob("*.py")):
+def build(root: Path = Path(__file__).parents[1]) -> str:
+    """The installed version: its number, and a hash of its code and of the packages that some engines need.
+
+    Two installations of one version share a process, whenever they were installed and with which Python.
+    """
+    facts = hashlib.sha256(repr([name for name in _HEAVY if find_spec(name) is not None]).encode())
+    for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
         with contextlib.suppress(OSError):
-            found = path.stat()
-            facts.update(f"{path.relative_to(root)} {found.st_size} {found.st_mtime_ns}\n".encode())
+            facts.update(f"{path.relative_to(root).as_posix()} ".encode())
+            facts.update(hashlib.sha256(path.read_bytes()).digest())
     return f"{__version__}+{facts.hexdigest()[:16]}"
+
+
+def _limits() -> list[str]:
+    """The limits of this process that a host inherits for good, as lines; none where they are as usual.
+
+    A process under such a limit may be unable to serve. Only those have it who are under the same limit.
+    """
+    if sys.platform == "win32":
+        return []
+    import resource  # noqa: PLC0415 not on Windows
+
+    hard = {name: resource.getrlimit(getattr(resource, name))[1] for name in _LIMITS if hasattr(resource, name)}
+    return [f"{name}={most}" for name, most in hard.items() if most != resource.RLIM_INFINITY]
 
 
 def keep_known(address: Address) -> None:

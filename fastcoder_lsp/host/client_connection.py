@@ -36,6 +36,7 @@ class ClientConnection:
         asking: whether it waits for an answer.
         connected_s: the time of the greeting, by `time.monotonic`.
         state: the worker's state that was last sent to this front.
+        exhausted: whether this front was told that the process ran out of memory.
         known: the last facts of its `ModelHost` about a loaded model.
     """
 
@@ -49,6 +50,7 @@ class ClientConnection:
     ) -> None:
         self.process_id, self.folders, self.asking = process_id, tuple[str, ...](), False
         self.connected_s, self.state, self.known = time.monotonic(), "starting", protocol.HostFacts()
+        self.exhausted = False
         self._channel, self._codec, self._open_host, self._fronts = channel, codec, open_host, fronts
         self._outbox, self._texts = Outbox(), KeptTexts()
         self._slots: OrderedDict[str, int] = OrderedDict()
@@ -107,7 +109,7 @@ class ClientConnection:
             case protocol.Forgotten(uri):
                 self._outbox.put(event, key=("forgotten", uri))
             case protocol.StatusChanged(status):
-                self.state = status.state
+                self.state, self.exhausted = status.state, self.exhausted or status.exhausted
                 self._outbox.put(protocol.StatusChanged(_bounded(status)), key="status")
                 self.tell_facts()
             case protocol.EditModelChanged(status):

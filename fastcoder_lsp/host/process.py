@@ -120,6 +120,10 @@ class LazyModelServer:
 
 MOST_FILES: Final = 8192
 """Most file descriptors: sockets, mapped files, and folder watches."""
+_LIMITS: Final = (
+    *("RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_RSS", "RLIMIT_CPU", "RLIMIT_FSIZE", "RLIMIT_NPROC"),
+    "RLIMIT_MEMLOCK",
+)
 HUNG: Final = 70
 """Exit code of a process that ends itself because its worker hangs."""
 _SWITCH_INTERVAL_S: Final = 0.0005
@@ -168,7 +172,7 @@ def run_host(
     Raises:
         OSError: it cannot listen at the address.
     """
-    _allow_files()
+    _lift_limits()
     _be_nobodys()
     place = AddressLock(folder, key)
     until = time.monotonic() + limits.ending_s
@@ -183,17 +187,22 @@ def run_host(
         place.leave()
 
 
-def _allow_files() -> None:
-    """Raise the limit of open files: it comes from the first editor, and all editors' files are opened here."""
+def _lift_limits() -> None:
+    """Raise the limits, which come from the first editor's shell, as far as the system allows."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 not on Windows
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    for name in _LIMITS:
+        if (number := getattr(resource, name, None)) is None:
+            continue
+        soft, hard = resource.getrlimit(number)
+        wanted = hard
+        if name == "RLIMIT_NOFILE":
+            wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+        if soft != resource.RLIM_INFINITY and (wanted == resource.RLIM_INFINITY or soft < wanted):
+            with suppress(OSError, ValueError):
+                resource.setrlimit(number, (wanted, hard))
 
 
 def _be_nobodys() -> None:
@@ -247,6 +256,8 @@ def _watch(
         if not server.fronts() and alone_s >= linger_s:
             return f"no editor for {alone_s:.0f} s"
         server.wait(limits.look_s if server.fronts() else min(limits.look_s, max(linger_s - alone_s, 0.01)))
+        if server.exhausted():
+            return "no memory is left; editors start another process"
         turn_over()
         if not place.keep(server):
             return "another process has taken its place"

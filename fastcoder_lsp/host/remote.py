@@ -227,6 +227,11 @@ class SharedProcessHost:
         """Whether a request waits for the host."""
         return self._desired.question is not None or bool(self._desired.loads)
 
+    def invoked(self) -> bool:
+        """Whether a request by key waits for the host."""
+        question = self._desired.question
+        return question is not None and question.request.invoked
+
     def loading(self) -> bool:
         """Whether the host loads a model, by its last message."""
         return self._status.state in {"starting", "loading"}
@@ -237,7 +242,7 @@ class SharedProcessHost:
             case protocol.Answered(number):
                 with self._lock:
                     question = self._desired.take_question(number)
-                if question is not None:
+                if question is not None and message.answer.outcome != "failed":
                     self._supervisor.served()
                 self._tell(message)
             case protocol.EditAnswered(number):

@@ -91,6 +91,10 @@ class HostServer:
         """Whether a model is being loaded, by the state last sent to fronts."""
         return any(front.state == "loading" for front in tuple(self._fronts))
 
+    def exhausted(self) -> bool:
+        """Whether a front was told that this process ran out of memory."""
+        return any(front.exhausted for front in tuple(self._fronts))
+
     def wait(self, seconds: float) -> None:
         """Wait for `seconds`, or until a front comes or goes."""
         with self._changed:

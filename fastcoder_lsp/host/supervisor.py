@@ -184,7 +184,7 @@ class ConnectionSupervisor:
             channel.close()
 
     def _rest(self, pause_s: float, why: str, status: Status) -> None:
-        """Wait until the next attempt. Requests in this pause are answered at once, unless it takes no time."""
+        """Wait until the next attempt; a request by key ends the pause, all others in it are answered at once."""
         answer = Answer("failed", (), "error", reasons.host_lost(why))
         logger.warning("%s; another one is started in %g s", why, pause_s)
         self._supervised.lost(answer, status)
@@ -195,6 +195,8 @@ class ConnectionSupervisor:
                     return
                 if not self._supervised.awaited():
                     self._news.wait(left_s)
+            if self._supervised.invoked():
+                return
             if self._supervised.awaited():
                 self._supervised.lost(answer, None)
 

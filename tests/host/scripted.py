@@ -25,7 +25,7 @@ from fastcoder_lsp.completion.protocol import (
     Turn,
 )
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
-from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
@@ -110,6 +110,11 @@ class ScriptedHost:
             return
         while word == "SEIZE":
             ctypes.PyDLL(None).usleep(900_000)  # no other thread runs meanwhile
+        if word == "EXHAUST":
+            status = failure("The model could not be loaded", MemoryError())
+            self.listener(StatusChanged(status))
+            self.listener(Answered(question.number, Answer.failed(status)))
+            return
         self.listener(Made(question.uri, Suggestion(question.place, word, 0, ())))
         answer = Answer("shown", (CachedSuffix(word, 0),), "stop", ms={"total": 1.0}, model="scripted")
         self.listener(Answered(question.number, answer))

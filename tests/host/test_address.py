@@ -15,7 +15,15 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.environment import host_environment
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.host.address import LONGEST_PATH, address_of, keep_known, key_of, private_folder, runtime_folder
+from fastcoder_lsp.host.address import (
+    LONGEST_PATH,
+    address_of,
+    build,
+    keep_known,
+    key_of,
+    private_folder,
+    runtime_folder,
+)
 from fastcoder_lsp.host.listening import ForeignError, LoopbackAddress, UnixAddress, peer_user
 
 KEY = "k" * 16
@@ -33,6 +41,28 @@ def test_it_is_made_for_this_user_alone(short: Path) -> None:
     folder = private_folder([short / "new" / "run"])
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+
+
+def test_installations_of_the_same_code_share_a_process(tmp_path: Path) -> None:
+    for name in ("one", "two", "changed"):
+        (tmp_path / name / "cli").mkdir(parents=True)
+        (tmp_path / name / "cli" / "main.py").write_text("run = 1\n" if name != "changed" else "run = 2\n")
+    os.utime(tmp_path / "two" / "cli" / "main.py", (0, 0))
+    one, two, changed = (build(tmp_path / name) for name in ("one", "two", "changed"))
+    assert one == two != changed
+
+
+@pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_CPU"])
+def test_a_limit_that_stays_is_its_owners_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    free, real = key_of(Settings(), "1"), resource.getrlimit
+
+    def limited(number: int) -> tuple[int, int]:
+        return (10**9, 10**9) if number == getattr(resource, name) else real(number)
+
+    monkeypatch.setattr(resource, "getrlimit", limited)
+    assert key_of(Settings(), "1") != free
 
 
 def test_what_others_may_read_is_closed(short: Path) -> None:

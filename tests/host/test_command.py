@@ -121,7 +121,7 @@ def test_it_knows_its_model_while_nobody_is_there(here: Machine, capsys: pytest.
         if "no editor" in said:
             break
     assert "scripted on none" in said
-    assert " 0 MiB" not in said
+    assert " 0 MB" not in said
 
 
 def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.Monke
     told = Fronts(7, "0.1+abc", "model", "engine", 2**30, 60.0, fronts)
     found = FoundHost(named_address(tmp_path, "k" * 16), told, 7)
     assert list(_lines(found)) == [
-        "process 7: model on engine, 1024 MiB, for 60 s, version 0.1+abc",
+        "process 7: model on engine, 1,074 MB, for 60 s, version 0.1+abc",
         "  editor's server 21: /w/one, for 3 s, waiting",
         "  editor's server 22: no folder open, for 8 min, working for it",
         "  editor's server 23: no folder open, for 9 s",

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -223,6 +224,34 @@ def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None
     ask(heard, front, number + 1)
 
 
+def test_a_process_without_memory_ends_and_is_replaced(machine: Machine) -> None:
+    heard, front = machine.asked()
+    process_id = front.facts().process_id
+    ask(heard, front, 2, "x exhaust")
+    assert heard.answers[2][0].outcome == "failed"
+    assert gone(process_id)
+    heard.wait(lambda: other_process(front, process_id))
+    ask(heard, front, 3)
+    assert heard.answers[3][0].outcome == "shown"
+
+
+def test_a_request_by_key_ends_the_pause_after_crashes(machine: Machine) -> None:
+    heard = Heard()
+    reach = FindOrStart([machine.folder], machine.command, "test")
+    front = SharedProcessHost(heard, machine.settings, {}, OpenTexts(), reach, pauses_s=(3600.0,))
+    machine.fronts.append(front)
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    psutil.Process(process_id).kill()
+    heard.wait(lambda: any(status.message for status in heard.statuses))
+    ask(heard, front, 2)
+    assert heard.answers[2][0].outcome == "failed", "while one types, nothing is started"
+    typed = question(3, "say x")
+    front.send(Ask(replace(typed, request=replace(typed.request, invoked=True))))
+    heard.wait(lambda: 3 in heard.answers)
+    assert heard.answers[3][0].outcome == "shown"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no such urgency")
 def test_who_starts_it_does_not_make_it_less_urgent_for_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     lazy = ["nice", "-n", "5"]
@@ -354,6 +383,27 @@ def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Ma
         assert 1 not in heard.answers
     heard.wait(lambda: 1 in heard.answers)
     assert heard.answers[1][0].candidates
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_the_first_editors_limits_are_not_everybodys(machine: Machine) -> None:
+    import resource
+
+    names = {"RLIMIT_AS": "Max address space", "RLIMIT_DATA": "Max data size", "RLIMIT_FSIZE": "Max file size"}
+    before = {name: resource.getrlimit(getattr(resource, name)) for name in names}
+    try:
+        for name, (_, hard) in before.items():
+            resource.setrlimit(getattr(resource, name), (40 * 10**9, hard))
+        heard = Heard()
+        front = machine.front(heard)
+        ask(heard, front, 1)
+        limits = Path(f"/proc/{front.facts().process_id}/limits").read_text().splitlines()
+    finally:
+        for name, limit in before.items():
+            resource.setrlimit(getattr(resource, name), limit)
+    for name, title in names.items():
+        [line] = [line.removeprefix(title).split() for line in limits if line.startswith(title)]
+        assert line[0] == line[1] or before[name][1] == 40 * 10**9
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")

@@ -47,7 +47,7 @@ listen((received) => {
 function header(statistics: ServerStatistics): HTMLElement {
     const name = statistics.model === '' ? 'No model loaded' : `${statistics.model} · ${statistics.engine}`
     const shared = statistics.host === undefined ? '' : `, ${describeHost(statistics.host)}`
-    const memory = `${(statistics.residentBytes / 2 ** 30).toFixed(1)} GiB memory${shared}`
+    const memory = `${(statistics.residentBytes / 1e9).toFixed(1)} GB memory${shared}`
     return element('header', '', element('h1', '', name), element('p', 'quiet', memory))
 }
 
