@@ -3,6 +3,8 @@
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from fastcoder_lsp.config.resolve import shown
 from fastcoder_lsp.core.controls import counted, raw_stream
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.workspace.folders import store_folder
-from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 
 if TYPE_CHECKING:
     from fastcoder_lsp.index.store import Store
@@ -101,8 +103,19 @@ def _status(arguments: argparse.Namespace) -> int:
     print(f"tokens    {status.tokens:,}")
     print(f"segments  {len(status.segments)} ({segments} tokens)")
     print(f"bytes     {status.bytes:,} ({status.bytes / max(1, status.tokens):.2f} a token)")
-    print(f"state     {'complete' if status.complete else 'not all files have been read'}")
+    root = _folder(arguments)
+    left_out = _left_out(root, _settings(arguments, root))
+    print(f"state     {left_out or 'complete' if status.complete else 'not all files have been read'}")
     return 0
+
+
+def _left_out(root: Path, settings: Settings) -> str:
+    """A sentence about the files beyond `read.max_files`; empty where there are none."""
+    most = settings.read_max_files
+    further = ReadingRules([root], replace(settings, read_max_files=most + 1)).files()
+    if next(islice(further, most, None), None) is None:
+        return ""
+    return f"only the first {counted(most, 'file')} are read; to read more, raise `read.max_files`"
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -124,6 +137,8 @@ def _build(arguments: argparse.Namespace) -> int:
         finally:
             store.close()
     print(f"{root}: {counted(status.files, 'file')}, {counted(status.tokens, 'token')}, {status.bytes / 1e6:,.1f} MB")
+    if left_out := _left_out(root, settings):
+        print(left_out.capitalize())
     return 0
 
 

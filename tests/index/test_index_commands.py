@@ -68,6 +68,17 @@ def test_index_build_search_verify_clear(project: Path, model: list[str], capsys
     assert run(capsys, "index", "status", str(project), *model)[0] == 1
 
 
+def test_index_says_that_files_beyond_the_limit_are_left_out(
+    project: Path, model: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for limit, says in ((1, "Only the first 1 file"), (1000, "")):
+        (project / "fastcoder.toml").write_text(f"read.max_files = {limit}\n", encoding="utf-8")
+        _, built, _ = run(capsys, "index", "build", str(project), *model)
+        _, status, _ = run(capsys, "index", "status", str(project), *model)
+        assert ("read.max_files" in built, "read.max_files" in status) == (bool(says), bool(says))
+        assert says in built
+
+
 def test_corpus_build_list_remove(project: Path, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "corpus", "build", str(project), "--name", "mine", *model)[:2] == (
         0,
