@@ -429,6 +429,15 @@ _CONTINUING_WORD = re.compile(r"^\s*(?:elif|else|elsif|elseif|except|finally|res
 _MAKE_RULE = re.compile(r"[^\s#=:][^=]*:[^=]*$")
 _CASE_LABEL = re.compile(r"^\s*(?:case\b.*|default\s*|public|private|protected):$")
 
+_LONGEST_HEADER = 300
+_CONTROL_WORDS = "if|for|while|switch|catch|with|match|when|else|do|try|return|using|lock|unless|until|synchronized"
+_DEFINITION = re.compile(
+    r"\s*(?:(?:export|default|public|private|protected|internal|static|async|abstract|override|virtual|final|inline|"
+    r"unsafe|const|extern|pub(?:\([^)]*\))?)\s+)*"
+    r"(?:(?:def|defp|class|fn|func|fun|function|interface|struct|enum|trait|impl|module)\b"
+    rf"|(?!(?:{_CONTROL_WORDS})\b)(?:[\w<>\[\],.?&*:]+\s+)*(?!(?:{_CONTROL_WORDS})\b)[\w~#]+(?:<[^<>()]*>)?\([^;{{]*\)[^;=(]*\{{\s*$)"
+)
+
 
 def code_only(line: str, language: str) -> str:
     """`line` without comments and trailing blanks, and with its strings emptied."""
@@ -476,6 +485,11 @@ def opens_block(line: str, language: str) -> bool:
     if language in _END_BLOCKS:
         return bool(_END_OPENER.search(code)) and not re.search(r"\bend\s*$", code)
     return code.endswith(("=>", "->")) or bool(_CASE_LABEL.match(code))
+
+
+def defines(line: str, language: str) -> bool:
+    """Whether `line` begins the definition of a function, a class or the like."""
+    return len(line) <= _LONGEST_HEADER and _DEFINITION.match(code_only(line, language)) is not None
 
 
 def closes_block(line: str) -> bool:

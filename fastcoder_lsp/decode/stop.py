@@ -19,6 +19,9 @@ PARAGRAPH_LINES = 8  # most lines that continue a block: as many as people read 
 _OVERLONG = 3  # a single statement may be longer than the limit by this factor before it is cut after any line
 _NEAR = 8000  # characters read on each side of the cursor, so that a rule costs the same in any file and on any line
 _LINE_ENDS = re.compile(r"\n(?:[ \t]*\n){2}|\n(?:[ \t]*\n)?(?=[ \t]*[^\s])")  # and at most two empty lines
+_NUMBERS = re.compile(r"(?:-?\d[\w.]*[ \t]*,\s*){15}-?\d(?P<last>[\w.]*)[ \t]*(?=,)")
+"""As many numbers in a row as a person enters before the next pause; models count without end."""
+_CLASS = re.compile(r"\s*(?:\w+\s+)*(?:class|struct|enum|interface|trait|impl|record|object|protocol|module)\b")
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -81,7 +84,9 @@ class BlockRule:
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""
-        return _BlockScan(self, self.floor, bool(lex(self.head, self.language).openers)).go
+        opener = self.head.partition("\n")[0]
+        bracketed = bool(lex(self.head, self.language).openers)
+        return _BlockScan(self, self.floor, bracketed, self.floor is not None and _CLASS.match(opener) is not None).go
 
 
 @dataclass(slots=True)
@@ -91,12 +96,15 @@ class _BlockScan:
     rule: BlockRule
     floor: int | None
     bracketed: bool  # the block was opened by a bracket of the statement, so the bracket's end is its end
+    in_class: bool  # whether the block's statements are members
     start: int = 0  # the beginning of the first incomplete line, of which no state is kept
     waits: bool = False
     kept: int = 0
     count: int = 0
     base: int | None = None  # the indentation of the body's first line, in columns
     unit: int = 0  # the length up to the last line of the body before the one that its latest statement begins with
+    ends_before: bool = False  # whether the block ends before the next definition at its own depth
+    lead: int | None = None  # the length up to the comments and decorators that the last lines are, if they are
     blank: bool = False
     last: str = ""
     repeated: int = 0
@@ -105,7 +113,10 @@ class _BlockScan:
 
     def go(self, text: str) -> int | None:
         rule = self.rule
-        control = _control(text, self.start, rule.head, rule.language)
+        control, numbers = _control(text, self.start, rule.head, rule.language), _NUMBERS.search(text)
+        if numbers is not None and (control is None or numbers.end() <= control.at):
+            end = self._lines(text[: numbers.end()])
+            return numbers.end("last") if end is None else end
         end = self._lines(text if control is None else text[: control.at])
         if end is None and control is not None:
             return self.kept if control.in_word else _cut_short(rule.head, text[: control.at], rule.language)
@@ -183,10 +194,8 @@ class _BlockScan:
         columns = width(indent(line))
         if self._loops(line, end):
             return self.unrepeated
-        if columns == self.base and self._begins_statement(line, so_far[: self.kept]):
-            self.unit = self.kept
-        if self.base is None and self.floor is not None and columns > self.floor:
-            self.base = columns
+        if (length := self._next_statement(line, so_far[: self.kept])) is not None:
+            return length
         self.kept, self.count = end, self.count + 1
         if self.count >= rule.lines and self.unit:
             return self.unit
@@ -204,6 +213,24 @@ class _BlockScan:
             return None if syntax.opens_block(line, rule.language) else end
         closed = columns == self.floor and syntax.closes_block(line)
         return end if closed or (columns == self.base and _LEAVES.match(line)) else None
+
+    def _next_statement(self, line: str, above: str) -> int | None:
+        """The length up to a statement of the body that begins its second definition at `line`."""
+        columns = width(indent(line))
+        if columns == self.base and self._begins_statement(line, above):
+            self.unit = self.kept
+        if self.base is None and self.floor is not None and columns > self.floor:
+            self.base = columns
+        if columns != self.base:
+            return None
+        if syntax.is_comment(line, self.rule.language):
+            self.lead = self.kept if self.lead is None else self.lead
+            return None
+        start, self.lead = self.kept if self.lead is None else self.lead, None
+        defines = syntax.defines(line, self.rule.language)
+        again = self.ends_before and defines
+        self.ends_before = self.ends_before or defines or self.in_class
+        return start if again else None
 
     def _begins_statement(self, line: str, above: str) -> bool:
         """Whether the statement above `line` is over where `line` stands at the body's own depth."""
@@ -227,9 +254,10 @@ class _BlockScan:
         columns = width(indent(statement))
         if rule.goes_on and columns:
             self.floor, self.base = columns - 1, columns
+            self.ends_before = syntax.defines(statement, rule.language)
             return end if _LEAVES.match(line) else None
         if syntax.opens_block(line, rule.language):
-            self.floor = columns
+            self.floor, self.in_class = columns, _CLASS.match(line) is not None
             return None
         return end
 

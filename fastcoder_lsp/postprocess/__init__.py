@@ -2,7 +2,18 @@
 
 from fastcoder_lsp.postprocess.finish import finish, finish_at, whole_lines
 from fastcoder_lsp.postprocess.fit import covered, replaces
+from fastcoder_lsp.postprocess.rubbish import without_header
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.postprocess.useful import useful, useful_at
 
-__all__ = ["TextAround", "covered", "finish", "finish_at", "replaces", "useful", "useful_at", "whole_lines"]
+__all__ = [
+    "TextAround",
+    "covered",
+    "finish",
+    "finish_at",
+    "replaces",
+    "useful",
+    "useful_at",
+    "whole_lines",
+    "without_header",
+]

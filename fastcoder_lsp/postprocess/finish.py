@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.fit import covered, fit, keeps_line_end
 from fastcoder_lsp.postprocess.indentation import indentation
-from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, rubbish
+from fastcoder_lsp.postprocess.rubbish import comment_before_code, control_text, fence, repetition, rubbish
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import KNOWN
 
@@ -49,7 +49,16 @@ def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
 
 
 Rule = Callable[[str, TextAround], str]
-_RULES: tuple[Rule, ...] = (control_text, fence, repetition, indentation, fit, lines_below, balance)
+_RULES: tuple[Rule, ...] = (
+    control_text,
+    fence,
+    comment_before_code,
+    repetition,
+    indentation,
+    fit,
+    lines_below,
+    balance,
+)
 _ROUNDS = 8
 _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 

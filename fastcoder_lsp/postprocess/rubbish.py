@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
-from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, width, without_bare_comment
+from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, opens_block, width, without_bare_comment
 
 _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
@@ -30,6 +30,7 @@ _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)
 _ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
 _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
 """Languages whose texts are rows of like entries."""
+_DECORATORS = ("@", "#[")
 _CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 
 
@@ -52,6 +53,36 @@ def fence(text: str, around: TextAround) -> str:
         if begins and not (lexed.quote or lexed.comment or lexed.in_template):
             return text[: match.start()]
     return text
+
+
+def without_header(text: str, around: TextAround) -> str:
+    """`text` without a header or decorator as its last line, whose body is missing, and its comments and decorators.
+
+    The end of a header that the user began stays.
+    """
+    language, lines = around.language, text.rstrip().split("\n")
+    header = lines[-1] if len(lines) > 1 else around.left + lines[-1]
+    below = next((line for line in around.below if line.strip()), "")
+    has_body = width(indent(below)) > width(indent(header)) or (around.right.strip() and not around.closing)
+    if has_body or not (opens_block(header, language) or header.lstrip().startswith(_DECORATORS)):
+        return text
+    if len(lines) == 1:
+        return text if around.left.strip() else ""
+    lines.pop()
+    while lines and is_comment(lines[-1], language) and indent(lines[-1]) == indent(header):
+        lines.pop()
+    return "\n".join(lines).rstrip()
+
+
+def comment_before_code(text: str, around: TextAround) -> str:
+    """`text` up to a comment that would hold the code right of the cursor."""
+    head, line, begins = around.head, text.rstrip(), not around.left.strip()
+    if begins or head.comment or head.quote or not around.right.strip() or "\n" in line:
+        return text
+    lexed = around.lexed_with(line)
+    if lexed.comment != "\n" or len(lexed.stack) < len(head.stack):  # it may bring the closers there itself
+        return text
+    return text[: lexed.spans[-1][0] - len(around.near_before)].rstrip()
 
 
 def repetition(text: str, around: TextAround) -> str:

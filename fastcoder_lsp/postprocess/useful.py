@@ -12,8 +12,9 @@ from fastcoder_lsp.core.certainty import Certainty
 from fastcoder_lsp.postprocess.balance import goes_on, last_closers
 from fastcoder_lsp.postprocess.finish import finish_at
 from fastcoder_lsp.postprocess.fit import covered
+from fastcoder_lsp.postprocess.rubbish import without_header
 from fastcoder_lsp.postprocess.text_around import TextAround
-from fastcoder_lsp.syntax import indent
+from fastcoder_lsp.syntax import indent, is_comment
 
 _LINES_TRIED = 6  # beginnings that are tried, longest first; each costs a round of post-processing
 _MORE_LINES = 96  # more lines than any rule allows a single statement
@@ -42,7 +43,7 @@ def useful_at(said: str, around: TextAround, cut: Callable[[str], int | None]) -
         if end <= 0:
             return ""
         lines = said[:end].rstrip()
-        if not lines or not _stays(lines, around):
+        if not lines or not _stays(lines, around) or ("\n" in lines and without_header(lines, around) != lines):
             continue
         length = cut(going_on)
         if length is not None and length < len(lines):
@@ -107,10 +108,12 @@ SURE = 0.9
 SURE_MARKS = 0.98  # punctuation alone, such as `...`, is shown only if it was so probable
 FEWEST_MARKS = 3  # less punctuation alone, such as `:` or `()`, is never shown: accepting it takes a key, too
 LIKELY_WORD = 0.5  # a complete word is continued only if the model found that at least as likely as its end
+SURE_COMMENT = 0.9  # a comment that the user has not begun, behind a finished line
 OVER_END = 2.0  # an addition to a word must be so many times as likely as the word's end
 SURE_WORD = 0.8  # the same for a name of the file, in code, and for the longer name if the file does not have it
 _MOST_TYPED = 120  # characters of a text whose rests are judged, as the user types along
 _MOST_MARKS = 40  # characters at a text's end that are judged as punctuation, blanks included
+_NO_COMMENTS = ("@", '"', "'")  # which `is_comment` counts as one
 _WORD_AT_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 
@@ -134,6 +137,8 @@ def unsure_at(text: str, certainty: Certainty, around: TextAround) -> tuple[int,
 
 def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> bool:
     rest, typed = text[at:], len(text[:at].encode())
+    if not at and certainty.rows and _begins_comment(text, around):
+        return certainty.of_first(1 + len(text.encode()) - len(text.lstrip().encode())) < SURE_COMMENT
     if not any(map(str.isalnum, rest)):
         few = 0 < len("".join(rest.split())) < FEWEST_MARKS
         return few or certainty.of_first(len(text.encode()), typed) < SURE_MARKS
@@ -154,3 +159,11 @@ def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> 
     if is_whole and is_new:
         sure = exact if sure is None else min(sure, exact)
     return sure is not None and sure < (SURE_WORD if is_whole else LIKELY_WORD)
+
+
+def _begins_comment(text: str, around: TextAround) -> bool:
+    """Whether `text` is a comment behind code that the user has not begun."""
+    head = around.head
+    if not around.left.strip() or head.comment or head.quote or not around.lexed_with(text).comment:
+        return False
+    return is_comment(text, around.language) and not text.lstrip().startswith(_NO_COMMENTS)

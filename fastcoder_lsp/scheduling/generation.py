@@ -32,7 +32,7 @@ from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import TextAround, covered, finish_at, useful_at, whole_lines
+from fastcoder_lsp.postprocess import TextAround, covered, finish_at, useful_at, whole_lines, without_header
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstimator
@@ -164,6 +164,7 @@ class Generation(ABC):
             keeps = self.exact and "\n" not in said.strip()
             if full and not keeps:
                 said = whole_lines(said, self.place.before)
+            said = said if keeps else without_header(said, self._around)
             self._made = self._suggestion(said if full and keeps and said.isspace() else self._finished(said))
         return self._made
 

@@ -193,6 +193,62 @@ def test_a_block_too_long_ends_between_its_statements() -> None:
     check(f"<head>\n  <title>T</title>\n  {CURSOR}\n", style + "  <p>\n", style.rstrip(), "html")
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "expect", "language"),
+    [
+        (
+            "class A:▮\n",
+            '\n    """A."""\n\n    def f(self):\n        return 1\n\n    # Two.\n    @cached\n    def g(self):\n',
+            '\n    """A."""\n\n    def f(self):\n        return 1',
+            "python",
+        ),
+        ("class A:▮\n", "\n    x = 1\n    y = 2\n\n    # Two.\n    def f(self):\n", "\n    x = 1\n    y = 2", "python"),
+        ("struct A {▮\n};\n", "\n  int a;\n  int f() {\n", "\n  int a;", "cpp"),
+        (
+            "▮\n",
+            "class A:\n    def f(self):\n        return 1\n\n    async def g(self):\n",
+            "class A:\n    def f(self):\n        return 1",
+            "python",
+        ),
+        (
+            "class A {\n  f() {\n  }\n\n  ▮\n}\n",
+            "g(): void {\n    a();\n  }\n  static async h<T>(x: T = 1): Promise<T> {\n",
+            "g(): void {\n    a();\n  }",
+            "typescript",
+        ),
+        (
+            "impl A {▮\n}\n",
+            "\n    pub fn f() {\n        a()\n    }\n\n    fn g() {\n",
+            "\n    pub fn f() {\n        a()\n    }",
+            "rust",
+        ),
+        # Branches, calls and fields are no definitions.
+        (
+            "def f():▮\n",
+            "\n    def g():\n        a()\n\n    if b:\n        c()\n    return g\n\n\n",
+            "\n    def g():\n        a()\n\n    if b:\n        c()\n    return g",
+            "python",
+        ),
+        (
+            "void f() {▮\n}\n",
+            "\n  if (a) {\n    b();\n  }\n  while (c) {\n    d();\n  }\n}\n",
+            "\n  if (a) {\n    b();\n  }\n  while (c) {\n    d();\n  }",
+            "c",
+        ),
+    ],
+)
+def test_a_text_ends_after_one_definition(code: str, said: str, expect: str, language: str) -> None:
+    check(code, said, expect, language)
+
+
+def test_numbers_end_somewhere() -> None:
+    numbers = ", ".join(str(2**power) for power in range(40))
+    expect = ", ".join(str(2**power) for power in range(16))
+    check(f"POWERS = [{CURSOR}\n", numbers, expect)
+    check(f"POWERS = [{CURSOR}]\n", f"\n    {numbers}\n", f"\n    {expect}")
+    check(f"f(a, {CURSOR}, b)\n", numbers + "\n", numbers)
+
+
 def test_no_end_no_limit() -> None:
     said = "".join(f"    a{number}()\n" for number in range(100))
     before, _, after = f"def f():\n{CURSOR}".partition(CURSOR)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core.certainty import Certainty, Row
 from fastcoder_lsp.decode.stop import stop_rule
-from fastcoder_lsp.postprocess import TextAround, finish, useful, whole_lines
+from fastcoder_lsp.postprocess import TextAround, finish, useful, whole_lines, without_header
 from fastcoder_lsp.postprocess.useful import unsure_at
 from tests.examples import examples
 from tests.postprocess.cases import Case, of_tables
@@ -112,3 +112,35 @@ def test_a_word_of_the_file_is_made_longer(above: str, other: str, probable: flo
     said, healing = (b"prices", b"price") if other == "priced" else (b"s", b"")
     certainty = Certainty([Row(said, ((said, probable), (other.encode(), 1 - probable)))], healing)
     assert (0 in unsure_at("s", certainty, TextAround(f"{above}f(price", "\n", "python"))) is held
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after", "expected", "language"),
+    [
+        ("", "x = 1\n\ndef f():", "\n", "x = 1", "python"),
+        ("class A:\n", "    x = 1\n\n    # Twice.\n    @cached\n    def f(self):\n", "\n", "    x = 1", "python"),
+        ("", "a();\nif (b) {\n", "\n", "a();", "javascript"),
+        ("", "x = 1\n@cached", "\n", "x = 1", "python"),
+        ("", "def f():\n", "\n", "", "python"),
+        ("def f(", "x):", "\n", "x):", "python"),
+        ("", "x = 1\nif x:", "\n    y()\n", "x = 1\nif x:", "python"),
+        ("", "x = 1\n\ny = {}\n", "\n", "x = 1\n\ny = {}\n", "python"),
+        ("", "# A list.\n", "\n", "# A list.\n", "python"),
+    ],
+)
+def test_no_text_ends_in_a_header(before: str, said: str, after: str, expected: str, language: str) -> None:
+    assert without_header(said, TextAround(before, after, language)) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "share", "held"),
+    [
+        ("total = count(items)  ", "# TODO: cache", 0.5, True),
+        ("total = count(items)  ", "# the sum", 0.95, False),
+        ("total = ", "1  # the sum", 0.9, False),
+        ("", "# The sum.", 0.9, False),
+    ],
+)
+def test_a_comment_behind_code_needs_a_sure_model(before: str, said: str, share: float, held: bool) -> None:
+    row = Row(said.encode(), ((said.encode(), share), (b"\n", 1 - share)))
+    assert (0 in unsure_at(said, Certainty([row], b""), TextAround(before, "\n", "python"))) == held
