@@ -17,6 +17,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.core.bounded import NEAR
 from fastcoder_lsp.http.infill import InfillRequest, within_bounds
 from fastcoder_lsp.http.responses import RequestError
 
@@ -226,4 +227,4 @@ def _similarity(lines: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _lines_of(infill: InfillRequest) -> frozenset[str]:
-    return frozenset(filter(None, map(str.strip, (infill.before + infill.after).split("\n"))))
+    return frozenset(filter(None, map(str.strip, (infill.before[-4 * NEAR :] + infill.after[: 4 * NEAR]).split("\n"))))

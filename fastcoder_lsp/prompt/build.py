@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core.bounded import line_above, number_of_line
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.prompt import anchor as anchors
@@ -327,8 +328,7 @@ class PromptBuilder:
 
     def _start(self, text: str, at: int) -> int:
         """Start of a new window, the same for all anchors of a block of lines, so that it stays in the KV cache."""
-        lines = text[:at].split("\n")
-        block = at - len("\n".join(lines[len(lines) - 1 - (len(lines) - 1) % _BLOCK :]))
+        block = line_above(text, at, number_of_line(text, at) % _BLOCK)
         budget = int(self.options.prefix_tokens * self.options.refill_share)
         start = prefix_start(self._tokenizer, text[:block], budget)
         if len(self._tokenizer.encode(text[start:at])) > self.options.prefix_tokens:

@@ -29,11 +29,12 @@ CLOSE = 1.5  # the factor of words in the closest lines
 MAX_FILES = 8  # Files that are searched, in the word index' ranking. 16 files gave no better pieces.
 MAX_RANKED = 6 * MAX_FILES  # files that the index ranks, since some may not be read
 MAX_PIECES = 10
+MAX_COMPARED = 10_000  # characters at each end of a file that are compared with the document
 MOST_OF_A_FILE = 2
 COPY = 0.9  # a file with this share of its lines in the document is a copy: of a build, a worktree, an older version
 KNOWN = 0.8  # a piece with this share of its lines in the window and better pieces is not new
 MAX_WORDS = 160  # of a query; those with the greatest weights are kept
-MAX_OWN = 100_000  # characters of the document on each side of the cursor that pieces are made of
+MAX_OWN = 50_000  # characters of the document on each side of the cursor that pieces are made of
 _COMMON = (
     "and as assert async await bool break case catch char class cls const continue def default define del delete "
     "dict do double elif else end enum except export extends false final finally float fn for from func function "
@@ -212,7 +213,7 @@ def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterat
 
 
 def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> bool:
-    lines = _lines_in(text)
+    lines = _lines_in(text[:MAX_COMPARED]) | _lines_in(text[-MAX_COMPARED:])
     return len(lines & document) >= COPY * len(lines) or any(text == one.text for one in taken)
 
 

@@ -10,10 +10,12 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
 from fastcoder_lsp.core import Definition, Snapshot
+from fastcoder_lsp.core.bounded import line_above, number_of_line
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.context import NOTHING
@@ -28,7 +30,8 @@ from fastcoder_lsp.workspace.secret_lines import KEYS, in_file
 
 OPEN_DOCUMENTS = 16  # the most recent open documents are searched whatever the index says
 MOST_OPEN = 200_000  # longest open document, in characters, that is searched whatever the index says
-MOST_CHARACTERS = 400_000  # characters read from the disk for one prompt at most: a fraction of a second for any text
+MOST_CHARACTERS = 150_000
+"""Characters of files and open documents whose words are found anew for one prompt; the next prompt finds others'."""
 GOOD_ENOUGH = 0.7
 """A prompt keeps its snippets while their score is at least this share of the best that could be found."""
 MOST_AHEAD = 600
@@ -116,14 +119,12 @@ class RepositoryContext:
         folder = self._folder_of(path) if path is not None else None
         if path is None or folder is None or not path.is_relative_to(folder.root):
             return NOTHING
-        opened = self._follow_open(self._open_texts())
+        opened, room = self._follow_open(self._open_texts())
         words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
         ask = query_at(here.text, offset, words.index, words.terms)
         itself = _real_key(path, folder.root)
-        look = _QuestionFiles(
-            words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, MOST_CHARACTERS
-        )
+        look = _QuestionFiles(words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, room)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
@@ -150,7 +151,7 @@ class RepositoryContext:
             kept is not None
             and ahead in {None, kept.copied}  # else copied code goes elsewhere
             and self._good_enough(kept, ask, window, found, words)
-            and still_hold(kept.snippets, here)
+            and still_hold(kept.snippets, here, offset)
         ):
             return kept
         return PromptContext((*notes, *found), folder.root.name, here.path or "", ahead)
@@ -187,18 +188,25 @@ class RepositoryContext:
             words.settle(self._wait_s)
         return words
 
-    def _follow_open(self, texts: Mapping[Path, str]) -> dict[Path, FileWords]:
-        """The words of the open documents; files of closed documents are read again."""
+    def _follow_open(self, texts: Mapping[Path, str]) -> tuple[dict[Path, FileWords], int]:
+        """The words of the open documents, and what is left of the prompt's characters.
+
+        Files of closed documents are read again.
+        """
         if closed := [path for path in self._opened if path not in texts]:
             self.changed(closed)
-        before, self._opened = self._opened, {}
-        for path, text in list(texts.items())[-OPEN_DOCUMENTS:]:
+        before, self._opened, room = self._opened, {}, MOST_CHARACTERS
+        for path, text in reversed(list(texts.items())[-OPEN_DOCUMENTS:]):
             folder, known = self._folder_of(path), before.get(path)
             if folder is None or len(text) > MOST_OPEN:
                 continue
-            words = known[1] if known is not None and known[0] == text else self._words_of(folder).words_of(text)
-            self._opened[path] = text, words
-        return {path: words for path, (_, words) in self._opened.items()}
+            if known is None or known[0] != text:
+                if room < MOST_CHARACTERS and len(text) > room:
+                    continue
+                room -= len(text)
+                known = text, self._words_of(folder).words_of(text)
+            self._opened[path] = known
+        return {path: words for path, (_, words) in reversed(self._opened.items())}, room
 
     def _may_show(self, source: str, text: str = "") -> bool:
         """Whether a file's code may be shown at this moment; a file outside all workspace folders never may."""
@@ -206,11 +214,16 @@ class RepositoryContext:
         folder = self._folder_of(path) if source else None
         if folder is None or folder.rules.may_read(path) is not None:
             return False
-        return folder.rules.size_reason(len(text), max(map(len, text.split("\n")))) is None
+        return folder.rules.size_reason(len(text), _longest_line(text)) is None
 
     def _elsewhere(self, root: Path, path: Path) -> bool:
         folder = self._folder_of(path)
         return folder is None or folder.root != root
+
+
+@lru_cache(maxsize=2 * OPEN_DOCUMENTS)
+def _longest_line(text: str) -> int:
+    return max(map(len, text.split("\n")))
 
 
 @dataclass(slots=True)
@@ -403,10 +416,11 @@ def _remember(places: _Places, shown: int, uri: str, path: str, text: str, offse
     """Keep the lines around a place as the latest; holds twice the places shown, because some share a document."""
     if KEYS in text:
         return
-    line = text.count("\n", 0, offset)
-    lines = text.split("\n")
-    first = max(line - RECENT_LINES, 0)
-    around = "\n".join(lines[first : line + RECENT_LINES + 1])
+    line, begin = number_of_line(text, offset), line_above(text, offset, RECENT_LINES)
+    first, end = max(line - RECENT_LINES, 0), offset
+    for _ in range(RECENT_LINES + 1):
+        end = text.find("\n", end + 1) if 0 <= end < len(text) else -1
+    around = text[begin : end if end >= 0 else len(text)]
     piece, above = around.strip("\n"), len(around) - len(around.lstrip("\n"))
     name = (uri, line // (2 * RECENT_LINES))
     places.pop(name, None)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fastcoder_lsp.core import Change, Diagnostic, Snapshot
+from fastcoder_lsp.core.bounded import near, number_of_line
 from fastcoder_lsp.edits.minimal import Patch
 from fastcoder_lsp.edits.prompts import lines_of
 from fastcoder_lsp.prompt import ContextSnippet
@@ -17,7 +18,7 @@ from fastcoder_lsp.workspace.secret_lines import tells_secret, without_secrets
 
 MOST_DIAGNOSTICS: Final = 4
 NEAR_LINES: Final = 40
-"""Errors and warnings further from the cursor than this are left out; unused code counts wherever it is."""
+"""Errors and warnings further from the cursor than this are left out; unused code counts as far as `near` reads."""
 MOST_MESSAGE: Final = 160  # characters of a message
 SHOWN_CHANGES: Final = 3
 MOST_CHANGED: Final = 500  # characters of both sides of a change; a longer one is left out
@@ -30,15 +31,15 @@ _KINDS: Final = {1: "error", 2: "warning", _UNUSED: "unused"}
 
 def diagnostics_note(here: Snapshot, offset: int) -> ContextSnippet | None:
     """The diagnostics near the cursor, the nearest last and each message once; `here` has its path below the folder."""
-    cursor = here.text.count("\n", 0, offset)
-    near = [
+    cursor = number_of_line(here.text, offset)
+    found = [
         (abs(at - cursor), one.message, text)
-        for at, one, text in _current(here)
+        for at, one, text in _current(here, offset)
         if at != cursor and (abs(at - cursor) <= NEAR_LINES or one.severity == _UNUSED)
     ]
-    near.sort(key=lambda entry: entry[0])
+    found.sort(key=lambda entry: entry[0])
     texts: dict[str, str] = {}
-    for _, message, text in near:
+    for _, message, text in found:
         texts.setdefault(message, text)
     if not texts:
         return None
@@ -46,12 +47,12 @@ def diagnostics_note(here: Snapshot, offset: int) -> ContextSnippet | None:
     return ContextSnippet(f"{here.path}{DIAGNOSTICS}", shown, reason="reported by the editor's other servers")
 
 
-def still_hold(notes: Iterable[ContextSnippet], here: Snapshot) -> bool:
+def still_hold(notes: Iterable[ContextSnippet], here: Snapshot, offset: int) -> bool:
     """Whether a prompt may keep its notes: none of their diagnostics is settled."""
     told = [note for note in notes if note.reason]
     if not told:
         return True
-    now = {text for _, _, text in _current(here)}
+    now = {text for _, _, text in _current(here, offset)}
     for note in told:
         lines = note.text.split("\n")
         pairs = ("\n".join(lines[number : number + 2]) for number in range(0, len(lines), 2))
@@ -66,12 +67,14 @@ def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSni
     At the cursor only removed lines are shown, since the prompt has the typed ones; and in the document no removed line
     that is there again, or was only typed on.
     """
-    present = [line.strip() for line in here.text.split("\n")]
-    cursor, here_changed, shown = here.text.count("\n", 0, offset), False, 0
+    present = "\n".join(["", *map(str.strip, near(here.text, offset)[1].split("\n"))])
+    cursor, here_changed, shown = number_of_line(here.text, offset), False, 0
     for path, patch in reversed(_together(here.changes)):
         old, new = patch.old, patch.new
+        if patch.size() > 2 * MOST_CHANGED:
+            continue
         if path == here.path:
-            old = tuple(line for line in old if not _begins(line, present))
+            old = tuple(line for line in old if f"\n{line.strip()}" not in present)
             if not here_changed and patch.line - 1 <= cursor <= patch.line + len(new) + 1:
                 new = ()
             here_changed = True  # the places of earlier changes may have moved
@@ -86,21 +89,22 @@ def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSni
             return
 
 
-def _current(here: Snapshot) -> Iterator[tuple[int, Diagnostic, str]]:
+def _current(here: Snapshot, offset: int) -> Iterator[tuple[int, Diagnostic, str]]:
     """The diagnostics whose line is still there and no secret: that line's number, and two lines for the prompt."""
-    lines = [line.strip() for line in here.text.split("\n")]
+    begin, text = near(here.text, offset)
+    first, lines = number_of_line(here.text, begin), [line.strip() for line in text.split("\n")]
     for one in here.diagnostics:
-        at = _place(one, lines)
+        at = _place(one, first, lines)
         message = one.message if len(one.message) <= MOST_MESSAGE else f"{one.message[:MOST_MESSAGE]}…"
         if at is not None and not tells_secret(one.message, one.source, frozenset()):
             yield at, one, f"{_KINDS.get(one.severity, 'warning')}: {message}\n    {one.source}"
 
 
-def _place(one: Diagnostic, lines: Sequence[str]) -> int | None:
-    """Where the line of a diagnostic is now, stripped lines given; None if it is gone."""
+def _place(one: Diagnostic, first: int, lines: Sequence[str]) -> int | None:
+    """Where the line of a diagnostic is now, the stripped lines from `first` on given; None if it is gone."""
     for distance in range(_SHIFT + 1):
         for at in (one.line + distance, one.line - distance):
-            if 0 <= at < len(lines) and lines[at] == one.source:
+            if 0 <= at - first < len(lines) and lines[at - first] == one.source:
                 return at
     return None
 
@@ -121,11 +125,6 @@ def _together(changes: Sequence[Change]) -> list[tuple[str, Patch]]:
         if not patch.is_empty:
             found.append((change.path, patch))
     return found
-
-
-def _begins(line: str, lines: Sequence[str]) -> bool:
-    said = line.strip()
-    return any(one.startswith(said) for one in lines)
 
 
 def _is_clean(patch: Patch, language: str) -> bool:

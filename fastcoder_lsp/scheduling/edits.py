@@ -14,6 +14,7 @@ from fastcoder_lsp.completion.protocol import EditAnswered, EditModelChanged, Ho
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import Change, DraftTree, Extra, Reason, Rewrite, Snapshot, Verified
+from fastcoder_lsp.core.bounded import number_of_line
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.documents import LatestDocuments
@@ -165,7 +166,7 @@ class OtherCode:
             return ()
         snapshot = Snapshot(question.uri, str(path), question.language, question.version, question.text)
         context.observe(snapshot)
-        line = question.text.count("\n", 0, question.offset)
+        line = number_of_line(question.text, question.offset)
         elsewhere = next((one for one in reversed(question.history) if one.path != question.path), None)
         shown = self._shown.get(question.uri)
         if shown is not None and (shown.elsewhere != elsewhere or not context.may_show(shown.sources)):

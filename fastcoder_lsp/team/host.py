@@ -17,6 +17,7 @@ from typing_extensions import override
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Engine, Engines, Progress, Snapshot
+from fastcoder_lsp.core.bounded import near
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime, ModelServer
@@ -95,7 +96,7 @@ class TeamContext:
     ) -> list[ContextSnippet]:
         load = _Files(words, snapshot.language)
         pieces = retrieve(ask, replace(snapshot, path=None), offset, shown, words.index, words.terms, load)
-        own = frozenset(filter(None, map(str.strip, snapshot.text.split("\n"))))
+        own = frozenset(filter(None, map(str.strip, near(snapshot.text, offset)[1].split("\n"))))
         found = []
         for piece in pieces:
             if not piece.source or _alike(piece.text, own):
