@@ -5,6 +5,7 @@ A prompt keeps its marks apart from the text of files, so that such text never b
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -277,12 +278,16 @@ _MOST_SKIPPED, _LEAST_KEPT = 0.25, 0.75
 def settled(prompt: EditPrompt, new: str, *, complete: bool) -> str | None:
     r"""The region's new text, from the text that the answer gives for it with `\n` line ends.
 
-    None where nothing but blank ends differs, where nothing is left, and for answers that cursortab drops too: they
-    begin below the first quarter of the region, repeat a line three times, or were cut off before they covered three
-    quarters of it.
+    None where nothing but blank ends differs, where nothing is left, for answers that are no text of the region
+    (`rewritten`), and for those that cursortab drops too: they begin below the first quarter of the region, repeat a
+    line three times, or were cut off before they covered three quarters of it.
     """
     region = prompt.region
     new = unix(new) if prompt.newline == "\r\n" or "\r" not in region else new
+    shown = rewritten(region.removeprefix(prompt.prefill), new.removeprefix(prompt.prefill), complete=complete)
+    if shown is None:
+        return None
+    new = (prompt.prefill if new.startswith(prompt.prefill) else "") + shown
     if not complete:
         whole = _completed(region, new)
         if whole is None:
@@ -294,6 +299,41 @@ def settled(prompt: EditPrompt, new: str, *, complete: bool) -> str | None:
     if new.rstrip() == region.rstrip() or _loops(region, new) or _begins_late(prompt, new):
         return None
     return new.replace("\n", prompt.newline)
+
+
+_LEAST_WORDS = 8  # of a text, from which on an answer must keep some
+_LEAST_SAID = 0.5  # share of its words that it must keep
+_FENCE = re.compile(r"^ {0,3}```.*\n((?:(?! {0,3}```).*\n)*) {0,3}```[ \t]*$", re.MULTILINE)
+_SENTINEL = re.compile(r"\W*[A-Z]{2,}(?:[_ -][A-Z]+)+\W*")
+_WRAPPER = re.compile(
+    r"<{7}(?: .*)?|={7}|>{7}(?: .*)?"  # a merge conflict's marks
+    r"|\s*<\|\w+\|>\s*"
+    r"|\s*(?:#|//|--|;|/\*|<!--|\{/\*)?\s*(?:\.\.\.|…).*(?:\.\.\.|…|code|unchanged|remain|rest|same).*"  # others' place
+    r"|[A-Z][a-z'’]*(?: [\w'’`,]+){2,}[.:!]"  # a sentence
+)
+
+
+def rewritten(old: str, new: str, *, complete: bool = True) -> str | None:
+    """The text that an answer gives in place of `old`, out of its fence; None where it is something else.
+
+    Models say that they change nothing, explain, mark conflicts or leave parts out in many ways. Such lines stand in no
+    text that they rewrite, and such answers keep little of it.
+    """
+    if "```" not in old and len(fenced := _FENCE.findall(f"{new}\n")) == 1:
+        new = fenced[0].removesuffix("\n")
+    known = set(old.split("\n"))
+    added = [line for line in new.split("\n") if line.strip() and line not in known]
+    if _SENTINEL.fullmatch(new) and new.strip() not in old:
+        return None
+    if any(_WRAPPER.fullmatch(line) for line in added) and not any(map(_WRAPPER.fullmatch, known)):
+        return None
+    words, kept = Counter(_WORD.findall(old)), Counter(_WORD.findall(new))
+    if complete and words.total() >= _LEAST_WORDS and (words & kept).total() < _LEAST_SAID * words.total():
+        return None
+    return new
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _completed(region: str, new: str) -> str | None:

@@ -17,6 +17,7 @@ from fastcoder_lsp.edits.prompts import (
     expand,
     lines_of,
     newest,
+    rewritten,
     settled,
     tokens_of,
     unified,
@@ -165,9 +166,11 @@ class Zeta21:
         new, old = _MARKER.sub("", between), "".join(blocks[first - 1 : last - 1])
         if not old.startswith("\n"):
             new = new.removeprefix("\n")  # the model card shows a newline after a marker
-        new = new.rstrip("\n") + old[len(old.rstrip("\n")) :] if new.strip("\n") else new
-        rewritten = "".join((*blocks[: first - 1], new, *blocks[last - 1 :]))
-        return settled(prompt, rewritten, complete=True)
+        said = rewritten(old, new)
+        if said is None:
+            return None
+        new = said.rstrip("\n") + old[len(old.rstrip("\n")) :] if said.strip("\n") else said
+        return settled(prompt, "".join((*blocks[: first - 1], new, *blocks[last - 1 :])), complete=True)
 
     def recognise(self, prompt: str) -> str | None:
         """As of `EditFormat`."""

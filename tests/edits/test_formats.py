@@ -193,6 +193,40 @@ def test_answers(name: str, answer: str, new: str | None) -> None:
         assert format_named(name).read(built, said) == expected
 
 
+CODE = "def area(width):\n    size = width * width\n    if size < 0:\n        raise ValueError(size)\n    return size\n"
+RIGHT = CODE.replace("return size", "return round(size)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "new"),
+    [
+        ("KEEP_PREVIOUS", None),
+        ("```\nNO_EDITS\n```", None),
+        ("[NO CHANGES]", None),
+        (f"```python\n{RIGHT}```", RIGHT),
+        (f"Here is the code:\n```python\n{RIGHT}```\nIt rounds.", RIGHT),
+        (f"<<<<<<< CURRENT\n{CODE}=======\n{RIGHT}", None),
+        (f"Here is the updated code:\n{RIGHT}", None),
+        ("I would not change anything here, because the function is complete and right as it stands.", None),
+        ("def area(width):\n    # ... existing code ...\n    return round(size)\n", None),
+        (CODE.replace("    if size < 0:", "    // … rest of the code\n    if size < 0:"), None),
+        ("    return round(size)\n", None),
+        (RIGHT, RIGHT),
+        (CODE.replace("size", "surface"), CODE.replace("size", "surface")),
+        (CODE.replace("    if size < 0:\n        raise ValueError(size)\n", ""),) * 2,
+    ],
+)
+def test_an_answer_that_is_no_text_of_the_region_makes_no_edit(answer: str, new: str | None) -> None:
+    """In all formats; each says it in its own frame."""
+    for form in FORMATS:
+        built = prompt_of(form, question(CODE, 0))
+        said = answer.removeprefix(built.prefill)
+        tagged = f"<|editable_region_start|>\n{said}\n<|editable_region_end|>"
+        framed = {"zeta-1": tagged, "zeta-2.1": f"<|marker_1|>{said}<|marker_2|>"}
+        found = form.read(built, framed.get(form.name.removesuffix("-cursortab"), said))
+        assert (found and found.rstrip()) == (new and new.rstrip()), form.name
+
+
 LONG = "\n".join(LINES[:20])
 LONG_ASKED = question(LONG, 0)
 

@@ -11,7 +11,7 @@ URI = "file:///project/shop/cart.py"
 BEFORE = "def total(price):\n    é = '🦀'; return price * 2\n\nprint(total(1))\n"
 TEXT = BEFORE.replace("(price)", "(amount)")
 RENAMES = ("price ", "amount ")
-OPTIONS: Json = {"edits.model": "sweep-next-edit-toy", "edits.threshold": 0}
+OPTIONS: Json = {"edits.model": "sweep-next-edit-toy", "edits.threshold": 0, "edits.analogy": False}
 FOLDER = {"uri": "file:///project", "name": "project"}
 WORD = {"start": {"line": 1, "character": 21}, "end": {"line": 1, "character": 26}}
 
@@ -101,8 +101,13 @@ async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> 
 @pytest.mark.parametrize(
     ("options", "text", "more", "words"),
     [
-        ({"edits.model": ""}, TEXT, {}, "No change that you made twice fits"),
-        ({"edits.model": "", "edits.analogy": False}, TEXT, {}, "No edit model is set"),
+        (
+            {"edits.model": "", "edits.analogy": True},
+            BEFORE.replace("2", "3"),
+            {},
+            "No change that you made twice fits",
+        ),
+        ({"edits.model": ""}, TEXT, {}, "No edit model is set"),
         ({"edits.automatic": False}, TEXT, {}, "only when you request them by key"),
         ({"power": "saver"}, TEXT, {}, "only when you request them by key"),
         ({"enabled": False}, TEXT, {}, "Suggestions are off"),
@@ -116,6 +121,14 @@ async def test_what_is_not_suggested_is_empty_and_explained(options: Json, text:
         change_word(client, text)
         assert await edits(client, **more) == []
         assert words in await why(client)
+
+
+async def test_a_renamed_parameter_needs_no_model() -> None:
+    options: Json = {"edits.model": "", "edits.analogy": True}
+    async with editing(**options) as client:
+        change_word(client)
+        [edit] = await edits(client)
+        assert (edit["text"], edit["range"]) == ("amount", WORD)
 
 
 async def test_a_key_asks_whatever_is_automatic() -> None:
