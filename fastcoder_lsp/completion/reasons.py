@@ -195,9 +195,24 @@ def loading(status: Status) -> Reason:
     )
 
 
-def nothing_worth_showing() -> Reason:
-    """The model generated text, and none of it fits here."""
-    return Reason("nothing", "The model's text does not fit here.", "")
+_UNFIT = {
+    "comment": "It is a comment in front of code.",
+    "control": "It begins with a control token of the model.",
+    "fence": "It begins with a Markdown fence.",
+    "repetition": "It repeats the code above or below.",
+    "indentation": "Its indentation fits no block.",
+    "right": "It repeats the text right of the cursor, or runs into it.",
+    "below": "It repeats the lines below.",
+    "brackets": "It closes a bracket that is not open.",
+    "blanks": "It is blank.",
+    "nothing": "It repeats a line nearby, or says nothing.",
+}
+
+
+def nothing_worth_showing(rule: str = "") -> Reason:
+    """The model generated text, and none of it fits here; `rule`: which rule dropped it (`postprocess.dropped_by`)."""
+    cause = f" {_UNFIT[rule]}" if rule in _UNFIT else ""
+    return Reason("nothing", f"The model's text does not fit here.{cause}", "")
 
 
 def unsure() -> Reason:

@@ -50,9 +50,12 @@ class CachedSuffix:
         if not 0 < most < len(lines):
             return self
         text = self.text[:begin] + "\n".join(lines[:most]).rstrip()
-        replaced = after[: self.replaces]
-        stays = are_closers(replaced) and not _closes(replaced, text)
-        return replace(self, text=text, replaces=0 if stays else self.replaces)
+        covers = at = 0
+        for covers in range(self.replaces + 1):  # only what the shorter text says too
+            at = text.find(after[covers], at) + 1 if covers < self.replaces else 0
+            if not at:
+                break
+        return replace(self, text=text, replaces=covers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from fastcoder_lsp.core import Completion, Extra, RawPrompt
+from fastcoder_lsp.postprocess import TextAround, inserted
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ def _inserted(infill: InfillRequest, completion: Completion) -> tuple[str, str]:
     replaced = infill.after[: completion.end - completion.start]
     if replaced and text.endswith(replaced):
         text = text[: -len(replaced)]
+    elif replaced:
+        text = inserted(text, TextAround(infill.before, infill.after, infill.language))
     cuts = [(at, word) for word in infill.stop if word and (at := text.find(word)) >= 0]
     at, word = min(cuts, default=(len(text), ""))
     return text[:at], word

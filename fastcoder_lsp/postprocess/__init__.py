@@ -1,7 +1,7 @@
 """Pure functions of text: the model's output becomes the suggestion, or nothing."""
 
-from fastcoder_lsp.postprocess.finish import finish, finish_at, whole_lines
-from fastcoder_lsp.postprocess.fit import covered, replaces
+from fastcoder_lsp.postprocess.finish import dropped_by, finish, finish_at, whole_lines
+from fastcoder_lsp.postprocess.fit import covered, inserted, replaces
 from fastcoder_lsp.postprocess.rubbish import without_header
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.postprocess.useful import useful, useful_at
@@ -9,8 +9,10 @@ from fastcoder_lsp.postprocess.useful import useful, useful_at
 __all__ = [
     "TextAround",
     "covered",
+    "dropped_by",
     "finish",
     "finish_at",
+    "inserted",
     "replaces",
     "useful",
     "useful_at",

@@ -1,11 +1,12 @@
 r"""The model's output, made into the text to insert at the cursor; "" if nothing is worth showing.
 
-Each rule is a function of its own (`overlap`, `indentation`, `balance`, `rubbish`). They are applied until nothing
+Each rule is a function of its own (`fit`, `indentation`, `balance`, `rubbish`). They are applied until nothing
 changes, so finishing is idempotent. Texts have `\n` line ends.
 """
 
 import re
 from collections.abc import Callable
+from typing import Literal
 
 from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.fit import covered, fit, keeps_line_end
@@ -48,19 +49,51 @@ def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
     return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL
 
 
-Rule = Callable[[str, TextAround], str]
-_RULES: tuple[Rule, ...] = (
-    control_text,
-    fence,
-    comment_before_code,
-    repetition,
-    indentation,
-    fit,
-    lines_below,
-    balance,
+_TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
+
+
+def whole_lines(text: str, before: str) -> str:
+    """An incomplete `text` up to its last complete line; a single incomplete line loses its last word."""
+    lines, newline, rest = text.rpartition("\n")
+    if newline and (lines.strip() or not before.rpartition("\n")[2].strip()):
+        return lines
+    return text[: len(text) - len(re.split(r"\W", rest)[-1])].rstrip() if rest else text
+
+
+def _without_trailing_blanks(text: str, around: TextAround) -> str:
+    """`text` without blanks at line ends; before text right of the cursor one blank, or its line end, stays."""
+    body = _TRAILING.sub("", text)
+    if keeps_line_end(body, around):
+        return body
+    stripped, tail = body.rstrip(), text[len(text.rstrip()) :]
+    _, newline, blanks = tail.rpartition("\n")
+    if newline and "\n" in stripped and around.right.strip() and not covered(stripped, around):
+        return f"{stripped}\n{blanks}"
+    parted = tail.startswith(" ") and around.right[:1].strip() and around.closing[:1] in {"", "}", '"', "'", "`"}
+    return stripped + " " if stripped and parted else stripped
+
+
+def _worth_showing(text: str, around: TextAround) -> str:
+    return "" if rubbish(text, around) else text
+
+
+Rule = Literal[
+    "comment", "control", "fence", "repetition", "indentation", "right", "below", "brackets", "blanks", "nothing", ""
+]
+"""Why nothing of a text is left; "" if something is."""
+_RULES: tuple[tuple[Rule, Callable[[str, TextAround], str]], ...] = (
+    ("control", control_text),
+    ("fence", fence),
+    ("comment", comment_before_code),
+    ("repetition", repetition),
+    ("indentation", indentation),
+    ("right", fit),
+    ("below", lines_below),
+    ("brackets", balance),
+    ("blanks", _without_trailing_blanks),
+    ("nothing", _worth_showing),
 )
 _ROUNDS = 8
-_TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 
 
 def finish(raw: str, before: str, after: str, language: str) -> str:
@@ -75,38 +108,22 @@ def finish(raw: str, before: str, after: str, language: str) -> str:
 
 def finish_at(raw: str, around: TextAround) -> str:
     """`finish` for a text around the cursor that is already read."""
+    return _finished(raw, around)[0]
+
+
+def dropped_by(raw: str, around: TextAround) -> Rule:
+    """The rule that leaves nothing of `raw`."""
+    return _finished(raw, around)[1]
+
+
+def _finished(raw: str, around: TextAround) -> tuple[str, Rule]:
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
     for _ in range(_ROUNDS):
-        finished = _once(text, around)
-        if finished == text:
-            return text
-        text = finished
-    return ""
-
-
-def whole_lines(text: str, before: str) -> str:
-    """An incomplete `text` up to its last complete line; a single incomplete line loses its last word."""
-    lines, newline, rest = text.rpartition("\n")
-    if newline and (lines.strip() or not before.rpartition("\n")[2].strip()):
-        return lines
-    return text[: len(text) - len(re.split(r"\W", rest)[-1])].rstrip() if rest else text
-
-
-def _once(text: str, around: TextAround) -> str:
-    for rule in _RULES:
-        text = rule(text, around)
-    text = _without_trailing_blanks(text, around)
-    return "" if rubbish(text, around) else text
-
-
-def _without_trailing_blanks(text: str, around: TextAround) -> str:
-    """`text` without blanks at line ends; before text right of the cursor one blank, or its line end, stays."""
-    body = _TRAILING.sub("", text)
-    if keeps_line_end(body, around):
-        return body
-    stripped, tail = body.rstrip(), text[len(text.rstrip()) :]
-    _, newline, blanks = tail.rpartition("\n")
-    if newline and "\n" in stripped and around.right.strip() and not covered(stripped, around):
-        return f"{stripped}\n{blanks}"
-    parted = tail.startswith(" ") and around.right[:1].strip() and around.closing[:1] in {"", "}", '"', "'", "`"}
-    return stripped + " " if stripped and parted else stripped
+        last = text
+        for name, rule in _RULES:
+            text = rule(text, around)
+            if not text.strip():
+                return "", name
+        if text == last:
+            return text, ""
+    return "", "nothing"

@@ -8,10 +8,11 @@ that begins a line of its own keeps its line end. Where it would run into what s
 import re
 
 from fastcoder_lsp.postprocess.text_around import SYMMETRIC, TextAround
-from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, width
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
 
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
 _STOPS = ",;:"
+_SURE = 12  # a text of several lines repeats so many characters, or all that stands there
 _ARROW = re.compile(r"[-=]>")
 _INTERPOLATION = re.compile(r"[$#]\{[^{}\n]*\}|\\\([^()\n]*\)|\\.")
 _TAG = re.compile(r"<([A-Za-z][\w:.-]*)")
@@ -38,6 +39,14 @@ def covered(text: str, around: TextAround) -> int:
     if not around.closers.signs:
         return _words(body, right) or _signs(body, right)
     return _closed(body, right, around)
+
+
+def inserted(text: str, around: TextAround) -> str:
+    """`text` for clients that cover nothing: up to the first closer that stands right of the cursor."""
+    if not covered(text, around):
+        return text
+    ends, _ = walk(text, around) if around.closers.signs else ([], [])
+    return text[: ends[0] - len(around.closers.signs[0])].rstrip() if ends else ""
 
 
 def fit(text: str, around: TextAround) -> str:
@@ -73,17 +82,20 @@ def _whole_line(text: str, right: str, around: TextAround) -> str:
     if body.endswith(said) and not _in_word(body, said):
         body = body[: -len(said)].rstrip(" \t")
         return fit(body, around) if body.endswith("\n") else body
-    if body.startswith(said) or said.startswith(body):
-        return ""
+    line = (around.left + body).rpartition("\n")[2]
+    if body.startswith(said) or said.startswith(body) or opens_block(line, around.language) or walk(body, around)[1]:
+        return ""  # no line of its own: it opens a block or a bracket above what stands there
     lines = text[len(body) :].count("\n")
     return body + "\n" * lines + indent(around.left)
 
 
 def _words(body: str, right: str) -> int:
     """The length of the beginning of `right`, with a word in it, that `body` ends with."""
-    for length in range(min(len(right), len(body)), 0, -1):
+    least = min(len(right), _SURE if "\n" in body else 1)
+    for length in range(min(len(right), len(body)), least - 1, -1):
         shared = right[:length]
-        if body.endswith(shared) and any(map(str.isalnum, shared)) and not _cuts_word(right, length):
+        again = body.endswith(shared) and not right.startswith(shared, length)  # of like entries one may be missing
+        if again and any(map(str.isalnum, shared)) and not _cuts_word(right, length):
             inside = len(shared) < len(body) and _wordy(shared[0]) and _wordy(body[-length - 1])
             if not inside or len(_first_word(shared)) > 1:
                 return length
@@ -96,7 +108,7 @@ def _signs(body: str, right: str) -> int:
     """The length of the beginning of `right` without a word that `body` ends with, or all of `body`."""
     if right.startswith(body):
         return len(body)
-    if not any(map(str.isalnum, right)) and body.endswith(right.strip()):
+    if right.strip("*/-=+<>&#~!. \t") and not any(map(str.isalnum, right)) and body.endswith(right.strip()):
         return len(right)
     return len(indent(right)) + 1 if body[-1] in _STOPS and right.lstrip().startswith(body[-1]) else 0
 
@@ -165,7 +177,7 @@ def walk(text: str, around: TextAround) -> tuple[list[int], list[str]]:
 def _before_closers(body: str, around: TextAround) -> str:
     """`body` up to the first closer that stands right of the cursor, if other text stands behind it."""
     closers = around.closers
-    if not closers.signs or around.closing or covered(body, around):
+    if not closers.signs or around.closing or "\n" in body or covered(body, around):
         return body
     ends, own = walk(body, around)
     cuts = ends and _net(ends, own, closers.signs)
@@ -179,6 +191,8 @@ def _shortest(body: str, right: str, around: TextAround) -> str:
         if body[-length:] != right[covers - length : covers]:
             continue
         shorter = body[:-length]
+        if around.closers.signs and shorter[-1:].isspace():
+            continue  # its blanks would go
         if _wordy(shorter[-1:]) and _wordy(right[covers - length : covers - length + 1]):
             continue
         part = length < covers or covers < len(right)

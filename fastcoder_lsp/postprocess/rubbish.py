@@ -9,8 +9,12 @@ from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
 from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, opens_block, width, without_bare_comment
 
 _CONTROL = re.compile(
-    r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
+    r"<\|[\w▁/-]+\|>|<｜[^｜\n]*｜>|<\[[^\]\n]*▁[^\]\n]*\]>|▁<(?:PRE|SUF|MID|EOT)>|<fim[_-](?:prefix|middle|suffix|pad)>"
+    r"|<(?:start|end)_of_turn>|<(?:file_sep|gh_stars|repo_?name|jupyter_\w+|commit_\w+|issue_\w+|empty_output)>"
+    r"|\x00|\ufffd|(?P<doubtful></?(?P<word>s|bos|eos|pad|unk|filename|PRE|SUF|MID|EOT)>|"
+    r"\[/?(?P<name>PREFIX|SUFFIX|MIDDLE|INST)\])"
 )
+"""Control tokens of models, spelt out; doubtful ones may be code."""
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _SHORTEST_LOOP = 3  # equal runs of lines in a row that make a loop
 _LEAST_ROUNDS, _LONGEST_ROUND = (
@@ -37,10 +41,18 @@ _CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 def control_text(text: str, around: TextAround) -> str:
     """`text` up to a spelt-out control token, unless the document itself contains it."""
     for match in _CONTROL.finditer(text):
-        if match[0] not in around.near_before and match[0] not in around.near_after:
+        known = match[0] in around.near_before or match[0] in around.near_after
+        if not known and not (match["doubtful"] and _may_be_code(match, text, around)):
             whole = around.left + text[: match.start()]
             return without_bare_comment(whole, around.language)[len(around.left) :]
     return text
+
+
+def _may_be_code(mark: re.Match[str], text: str, around: TextAround) -> bool:
+    """Whether what looks like a control token may be a name in brackets, a tag, or a part of a string or comment."""
+    lexed = around.lexed_with(text[: mark.start()])
+    in_text = around.language in MARKUP or bool(lexed.quote or lexed.comment)
+    return in_text or (mark["word"] or mark["name"]) in around.words
 
 
 def fence(text: str, around: TextAround) -> str:

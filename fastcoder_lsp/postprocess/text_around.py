@@ -99,6 +99,7 @@ _PAIR = re.compile(r"\(\)|\[\]|\{\}")
 SYMMETRIC = frozenset({'"""', "'''", "''", "**", "~~", "$$", '"', "'", "`", "|", "$", "*", "_"})
 """Closers that equal what they close."""
 _IN_PROSE = frozenset({"**", "~~", "$$", "$", "*", "_"})
+_OPENED = {"*/": "/*", "-->": "<!--"}
 _OPEN_ANGLE, _CLOSED_ANGLE = re.compile(r"<(?![\s=<-])|<$"), re.compile(r"(?<![-=\s])>")
 _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")
@@ -173,6 +174,8 @@ class TextAround:
             return True
         if sign in SYMMETRIC:
             return sign in (self.head.quote, *(sign for _, sign in self.head.stack)) or self.left.count(sign) % 2 == 1
+        if sign in _OPENED:
+            return sign == self.head.comment or self.left.rfind(_OPENED[sign]) > self.left.rfind(sign)
         if sign in {">", "/>"}:
             return len(_OPEN_ANGLE.findall(self.left)) > len(_CLOSED_ANGLE.findall(self.left))
         return True

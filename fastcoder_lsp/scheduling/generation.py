@@ -32,7 +32,15 @@ from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import TextAround, covered, finish_at, useful_at, whole_lines, without_header
+from fastcoder_lsp.postprocess import (
+    TextAround,
+    covered,
+    dropped_by,
+    finish_at,
+    useful_at,
+    whole_lines,
+    without_header,
+)
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstimator
@@ -184,7 +192,9 @@ class Generation(ABC):
     def why_nothing(self) -> Reason:
         """Why there is nothing to show."""
         ended = self.finish and not self.said().strip()
-        return reasons.models_end() if ended else reasons.nothing_worth_showing()
+        if ended:
+            return reasons.models_end()
+        return reasons.nothing_worth_showing(dropped_by(self.said(), self._around))
 
     @abstractmethod
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:

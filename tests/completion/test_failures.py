@@ -251,7 +251,10 @@ class TestAnEmptyAnswerHasItsReason:
     def test_the_models_end_and_nothing_worth_showing(self) -> None:
         assert _why(Simulation(script("", START), Policy()).answer(START)) == ("end", True)
         assert _why(Simulation(script("\n\n", START), Policy()).answer(START)) == ("end", True)
-        assert _why(Simulation(script(")\n", START), Policy()).answer(START)) == ("nothing", True)
+        unfit = Simulation(script(")\n", START), Policy()).answer(START)
+        assert _why(unfit) == ("nothing", True)
+        assert unfit.reason is not None
+        assert unfit.reason.text.endswith("It closes a bracket that is not open.")
 
 
 def test_a_status_says_what_an_exception_says_in_one_line() -> None:

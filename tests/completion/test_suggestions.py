@@ -186,3 +186,16 @@ def test_a_closed_document_is_forgotten() -> None:
         service.document_closed(f"file:///{number}.py")
     finish(URI)
     assert simulation.prompts.calls[1:] == [("forget", "file:///c.py")]
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "replaces", "covers"),
+    [
+        ('title="t">\n  Yes\n</em>', "></em>;", 6, 1),
+        ("a, b)\nfoo()", ")", 1, 1),
+        ("a,\n  b)", ")", 1, 0),
+        ("row.key)\nfoo()", "row.key", 7, 7),
+    ],
+)
+def test_first_lines_cover_what_they_say(text: str, after: str, replaces: int, covers: int) -> None:
+    assert CachedSuffix(text, replaces).first_lines(1, after) == CachedSuffix(text.partition("\n")[0], covers)
