@@ -26,6 +26,11 @@ _VALUES: Final = frozenset({"true", "false", "null", "nil", "undefined", "this",
 """Words of other languages than Python that no scope binds."""
 _EVERYTHING: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILINE)
 
+_MOST_IMPORTED: Final = 1_000  # characters between an import's beginning and a name in it
+_IMPORTED: Final = re.compile(
+    r"(?:^|\n)[ \t]*(?:from\b.*\b)?(?:import|use)\b(?:[^\n]*|[^\n;({]*[({][^;)}]*)(?<!\bas )$"
+)
+
 
 def is_name(tokens: str) -> bool:
     """Whether a scope may bind it."""
@@ -66,6 +71,8 @@ def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made
         return ()
     if any(variable.scope in scopes.around(one.scope) for one in others):
         return ()
+    if any(_IMPORTED.search(question.text[max(one.at - _MOST_IMPORTED, 0) : one.at]) for one in mine):
+        return ()  # another thing is imported now; the old one may have other names
     if any(one.bound for one in mine):
         return places if _leaves_unbound(min(one.at for one in mine if one.bound), places) else ()
     said = len(re.findall(rf"(?<!\w){re.escape(new)}(?!\w)", question.text))

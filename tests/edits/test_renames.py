@@ -57,6 +57,11 @@ def test_the_other_places_are_offered_at_once(name: str) -> None:
         ("import price\nx = price.a\ny = price.b\n", "import price\nx = amount.a\ny = price.b\n"),
         ("def f(x: price):\n    y: price = x\n", "def f(x: amount):\n    y: price = x\n"),
         ("from x import *\ndef f(price):\n    print(price)\n", "from x import *\ndef f(price):\n    print(amount)\n"),
+        ("from x import price\nprint(price)\n", "from x import amount\nprint(price)\n"),
+        (
+            "from x import (\n    a,\n    price,\n)\nprint(price)\n",
+            "from x import (\n    a,\n    amount,\n)\nprint(price)\n",
+        ),
         ("# price\nprint(price)\n", "# amount\nprint(price)\n"),
     ],
 )
