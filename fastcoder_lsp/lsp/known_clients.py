@@ -113,3 +113,16 @@ KNOWN: Final = (
 def known(facts: ClientFacts) -> KnownClient | None:
     """The row of the table for a client, or None."""
     return next((one for one in KNOWN if one.name == facts.name and one.applies(facts)), None)
+
+
+def counts_triggers_from_zero(params: object) -> bool:
+    """Whether the raw params of `initialize` are of vscode-languageclient 9, which sends VS Code's own numbers.
+
+    Version 10, which sends the protocol's, declares `textDocumentContent` too.
+    """
+    capabilities = at(params, "capabilities")
+    return (
+        at(capabilities, "textDocument", "inlineCompletion") is not None
+        and at(capabilities, "general", "markdown") == {"parser": "marked", "version": "1.1.0"}
+        and at(capabilities, "workspace", "textDocumentContent") is None
+    )

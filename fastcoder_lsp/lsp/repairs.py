@@ -7,7 +7,7 @@ from typing import Any
 
 from lsprotocol import types
 
-from fastcoder_lsp.lsp.known_clients import at
+from fastcoder_lsp.lsp.known_clients import at, counts_triggers_from_zero
 from fastcoder_lsp.workspace.documents import Documents
 
 _OPENING = (types.TEXT_DOCUMENT_DID_OPEN, types.NOTEBOOK_DOCUMENT_DID_OPEN)
@@ -24,7 +24,9 @@ class Repairs:
         """Repair the params of a request or a notification."""
         if not isinstance(params, dict):
             return
-        if method == types.TEXT_DOCUMENT_INLINE_COMPLETION:
+        if method == types.INITIALIZE:
+            self._from_zero = counts_triggers_from_zero(params)
+        elif method == types.TEXT_DOCUMENT_INLINE_COMPLETION:
             self._number_trigger(params)
         elif method == types.TEXT_DOCUMENT_COMPLETION:
             _drop_trigger(params)
@@ -43,7 +45,7 @@ class Repairs:
     def _number_trigger(self, params: dict[str, Any]) -> None:
         """Drafts of the protocol, and vscode-languageclient 9, count from 0 for a key; LSP 3.18 counts from 1.
 
-        A client that has sent 0 once means typing by 1. Any other number means typing too.
+        Such a client is known by what it declares, and else by the first 0. Any other number means typing too.
         """
         context = params["context"] if isinstance(params.get("context"), dict) else {}
         kind = context.get("triggerKind")

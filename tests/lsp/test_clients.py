@@ -143,6 +143,23 @@ async def test_triggers_are_read_in_the_clients_own_numbers(kinds: tuple[object,
         assert [await by_key(server, f"untitled:{number}", kind) for number, kind in enumerate(kinds)] == list(keys)
 
 
+MARKED: Json = {"general": {"markdown": {"parser": "marked", "version": "1.1.0"}}}
+INLINE: Json = {"textDocument": {"inlineCompletion": {"dynamicRegistration": True}}}
+LIBRARIES: tuple[tuple[Json, bool], ...] = (
+    (MARKED | INLINE, False),  # vscode-languageclient 9
+    (MARKED | INLINE | {"workspace": {"textDocumentContent": {"dynamicRegistration": True}}}, True),  # 10 and 11
+    ({"general": {"markdown": {"parser": "marked", "version": "7.0.5"}}} | INLINE, True),
+    (INLINE, True),
+)
+
+
+@pytest.mark.parametrize(("capabilities", "key"), LIBRARIES)
+async def test_the_first_1_is_read_by_what_its_client_declares(capabilities: Json, key: bool) -> None:
+    options: Json = {"quiet": {"mode": "invoked"}}
+    async with initialized(initializationOptions=options, capabilities=capabilities) as server:
+        assert await by_key(server, "untitled:1", 1) == key
+
+
 TYPED = (("s", True), ("sugg", True), ("suggested = 1", False), ("q", False))
 
 
