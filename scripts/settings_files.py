@@ -63,9 +63,9 @@ The server notices a changed file within a second or two and applies it at the n
 needs a restart. It shows an invalid file or value at once, with file and line. While a file is invalid, its last valid
 settings apply.
 
-Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`), at the top or under `fastcoder`;
-null means "not set". The server reports an unknown name or a wrong value and ignores it. Paths must be absolute or
-begin with `~`. A *list* has strings.
+Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`); an editor may send them under
+`fastcoder`. Null means "not set". The server reports an unknown name or a wrong value and ignores it. Paths must be
+absolute or begin with `~`. A *list* has strings.
 
 ## Settings for one language
 

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         editor.check(after)
     except ValueError as error:
         raise UsageError(
-            f"{file} stays as it is, because the editor could not read it with the new lines: {error}",
+            f"{file} stays as it is, because it would not work with the new lines: {error}",
             hint=f"Edit it by hand: `fastcoder-lsp editor {arguments.editor}` prints the lines.",
         ) from error
     if after == before:
@@ -202,16 +202,24 @@ def _helix_file() -> Path:
     return _settings_folder() / "helix" / "languages.toml"
 
 
+def _check_helix(text: str) -> None:
+    """Raise ValueError where Helix could not read `text`, or would take a later entry for one of the user's."""
+    names = [one.get("name") for one in tomllib.loads(text).get("language", ())]
+    if again := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"it has an entry for {again} already")
+
+
 def _settings_folder() -> Path:
     if os.name == "nt":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    named = Path(os.environ.get("XDG_CONFIG_HOME") or "")
+    return named if named.is_absolute() else Path.home() / ".config"  # as the XDG specification has it
 
 
 _EDITORS: Final = {
     "neovim": _SetUp(_neovim, _neovim_file, "--"),
     "emacs": _SetUp(_emacs, _emacs_file, ";;"),
-    "helix": _SetUp(_helix, _helix_file, "#", tomllib.loads),
+    "helix": _SetUp(_helix, _helix_file, "#", _check_helix),
     "vscode": _SetUp(_vscode),
     "zed": _SetUp(_zed),
     "jetbrains": _SetUp(_jetbrains),

@@ -83,7 +83,7 @@ def large_file(size: int, limit: int) -> Reason:
 def _in_units(size: int) -> str:
     """A size for people, rounded up, so that a size over a limit reads as one."""
     if size < 1_000_000:
-        return f"{math.ceil(size / 1e3)} KB"
+        return f"{math.ceil(size / 1e3)} kB"
     return f"{math.ceil(size / 1e5) / 10:g} MB"
 
 

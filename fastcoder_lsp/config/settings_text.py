@@ -16,8 +16,10 @@ _KEY = re.compile(r"([^=#]{1,200})=")
 
 def parse_settings(origin: str, content: bytes, *, repository: bool) -> SettingsLayer | Problem:
     """The layer of a file with this content, or why it has none. `repository`: a repository's file, not the user's."""
-    if len(content) > MAX_BYTES or content.count(b".") > _MAX_DOTS:
+    if len(content) > MAX_BYTES:
         return Problem(origin, "", f"The file is too large to be read. Shorten it to {MAX_BYTES // 1000} kB.")
+    if content.count(b".") > _MAX_DOTS:
+        return Problem(origin, "", f"The file has more than {_MAX_DOTS:,} dots. Remove some.")
     try:
         text = content.decode("utf-8-sig")
         values = tomllib.loads(text)

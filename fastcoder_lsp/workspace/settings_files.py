@@ -1,6 +1,7 @@
 """Reads the settings files: a folder's `fastcoder.toml`, which a repository may have written, and the user's own."""
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -27,7 +28,10 @@ def settings_paths(folders: Iterable[Path]) -> list[Path]:
 def read_own_settings() -> SettingsLayer | Problem | None:
     """The layer of the user's own file, why it has none, or None if there is no such file."""
     path = own_settings_file()
-    return None if path is None else _read(path, partial(_read_own, path), repository=False)
+    if path is None:
+        return None
+    read = partial(read_regular, path, MAX_BYTES + 1, inside=Path(resolved(path).anchor))  # wherever links lead
+    return _not_yours(path) or _read(path, read, repository=False)
 
 
 def read_settings_file(folder: Path) -> SettingsLayer | Problem | None:
@@ -59,9 +63,15 @@ def _read(path: Path, read: Callable[[], bytes], *, repository: bool) -> Setting
         return Problem(origin, "", f"The file cannot be read: {error.strerror}. Replace it, or make it readable.")
 
 
-def _read_own(path: Path) -> bytes:
-    """The user's own file, wherever links lead to. One that others can write is refused: it may name a server."""
-    facts = path.stat()
-    if os.name != "nt" and (facts.st_mode & stat.S_IWOTH or facts.st_uid not in (0, os.geteuid())):
-        raise OSError(0, "other users can write it", str(path))
-    return read_regular(path, MAX_BYTES + 1, inside=Path(resolved(path).anchor))
+def _not_yours(path: Path) -> Problem | None:
+    """Why the user's own file is refused: others can write it, and it may name a server."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    origin = shown(str(path), _MAX_NAME)
+    if os.name != "nt" and facts.st_uid not in (0, os.geteuid()):
+        return Problem(origin, "", "The file belongs to another user. Save a copy of your own in its place.")
+    if os.name != "nt" and facts.st_mode & stat.S_IWOTH:
+        return Problem(origin, "", f"Other users can write the file. Run: chmod o-w {shlex.quote(origin)}.")
+    return None

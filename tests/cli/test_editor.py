@@ -55,7 +55,15 @@ def test_emacs_lines_go_where_emacs_looks_first(home: Path) -> None:
     assert not (home / ".emacs.d").exists()
 
 
-@pytest.mark.parametrize("content", [b"[language-server.fastcoder]\n", b"a = [\n", b"\xff\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[language-server.fastcoder]\n",
+        b"a = [\n",
+        b"\xff\n",
+        b'[[language]]\nname = "python"\nlanguage-servers = ["pyright"]\n',
+    ],
+)
 def test_a_file_that_would_not_work_stays(content: bytes, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = home / WHERE["helix"]
     file.parent.mkdir(parents=True)
@@ -63,6 +71,12 @@ def test_a_file_that_would_not_work_stays(content: bytes, home: Path, capsys: py
     assert write("helix") == 2
     assert file.read_bytes() == content
     assert "stays as it is" in capsys.readouterr().err
+
+
+def test_a_relative_folder_for_settings_does_not_count(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
+    assert write("neovim") == 0
+    assert (home / WHERE["neovim"]).is_file()
 
 
 @pytest.mark.parametrize("editor", ["vscode", "zed", "jetbrains"])

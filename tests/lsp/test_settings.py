@@ -203,7 +203,7 @@ async def test_a_file_that_cannot_be_read_keeps_its_settings(own: Path) -> None:
         assert not await suggests(client, "python")
         save_again(own, 'languages.exclude = ["sql"]\n', 0o666)
         await client.until(lambda: len(client.notices()) == 2)
-        assert "other users can write it" in client.notices()[1]
+        assert f"Other users can write the file. Run: chmod o-w {own}. Until then" in client.notices()[1]
         save_again(own, 'languages.exclude = ["sql"]\n')
         await until_suggested(client, "untitled:python", wanted=True)
         assert not await suggests(client, "sql")
