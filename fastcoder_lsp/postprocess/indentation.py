@@ -29,7 +29,23 @@ def _in_line(text: str, around: TextAround) -> str:
     first, newline, rest = text.partition("\n")
     if around.left[-1:] in " \t" and first.strip():
         first = first.lstrip(" \t")
-    return first + newline + _in_style(rest, around)
+    return first + newline + _in_style(_body(around.left + first, rest, around), around)
+
+
+def _body(header: str, rest: str, around: TextAround) -> str:
+    """The lines `rest` below `header`, a level deeper in the document's steps if theirs never occur in it."""
+    begins = width(indent(header))
+    own = width(indent(next((line for line in rest.split("\n") if line.strip()), ""))) - begins
+    known, unit = steps(_near(around)), _unit(around)
+    foreign = known[unit] and not known[own] and own > 0 and "\t" not in header + rest
+    if not foreign or lex(header, around.language).stack or not syntax.opens_block(header, around.language):
+        return rest
+
+    def scaled(line: str) -> str:
+        levels, more = divmod(len(indent(line)) - begins, own)
+        return line if levels < 0 or not line.strip() else " " * (begins + levels * unit + more) + line.lstrip()
+
+    return _outside_strings(rest, around, scaled)
 
 
 def _on_empty_line(text: str, around: TextAround) -> str:
