@@ -38,7 +38,8 @@ def _body(header: str, rest: str, around: TextAround) -> str:
     own = width(indent(next((line for line in rest.split("\n") if line.strip()), ""))) - begins
     known, unit = steps(_near(around)), _unit(around)
     foreign = known[unit] and not known[own] and own > 0 and "\t" not in header + rest
-    if not foreign or lex(header, around.language).stack or not syntax.opens_block(header, around.language):
+    statement = lex(header.rstrip().removesuffix("{"), around.language)
+    if not foreign or statement.stack or not syntax.opens_block(header, around.language):
         return rest
 
     def scaled(line: str) -> str:
