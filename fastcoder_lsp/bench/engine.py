@@ -25,6 +25,7 @@ from fastcoder_lsp.engine.int8.dot import PLAIN, kinds_of_cpu
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
+from fastcoder_lsp.model.choice import PROMPT_MS, PROMPT_TOKENS, STEP_MS
 from fastcoder_lsp.model.files import WEIGHTS
 from fastcoder_lsp.model.machine import install_line, missing_packages
 from fastcoder_lsp.model.store import size_text
@@ -320,6 +321,20 @@ def _print(engine: Engine, figures: Mapping[str, Figures], shares: Shares | None
             f"\nlimits: {limits.gb_s:.1f} GB/s; {limits.products:.0f} products a cycle and core at {limits.ghz:.2f} GHz"
         )
     print_table(title, columns, rows)
+    sys.stdout.write(f"{_verdict(figures['ours'])}\n")
+
+
+def _verdict(ours: Figures) -> str:
+    """What the figures mean for typing, by the limits that `auto` keeps."""
+    step, (tokens, prefill) = ours.forward_ms["1"], next(iter(ours.prefill_ms.items()))
+    prompt = prefill * PROMPT_TOKENS / int(tokens)
+    good = step <= STEP_MS and prompt <= PROMPT_MS
+    return (
+        f"A token (a step of 1) takes {step:.0f} ms, and a prompt of {PROMPT_TOKENS} tokens {prompt:.0f} ms. "
+        + ("That is fast enough" if good else "That is slow")
+        + f" for suggestions while you type: the limits are {STEP_MS:.0f} and {PROMPT_MS:,.0f} ms."
+        + ("" if good else " A smaller model is faster (docs/models.md).")
+    )
 
 
 def _results(figures: Mapping[str, Figures]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from fastcoder_lsp.cli.terminal import on_disk
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core.controls import counted, raw_stream
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.model.store import size_text
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -81,7 +82,7 @@ def _build(arguments: argparse.Namespace) -> int:
         stores = [opened.enter_context(closing(corpora.open(one, tokenizer.identity))) for one in named]
         # Cacheback's table of the commonest n-grams of all common code, so that servers need not count them.
         table_of([store.pin() for store in stores], cache_folder(), tokenizer.identity, TableShape())
-    print(f"{info.name}: {counted(info.files, 'file')}, {counted(info.tokens, 'token')}, {info.bytes / 1e6:,.1f} MB")
+    print(f"{info.name}: {counted(info.files, 'file')}, {counted(info.tokens, 'token')}, {size_text(info.bytes)}")
     return 0
 
 
@@ -90,7 +91,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
     infos = Corpora(cache_folder()).infos()
     for info in infos:
-        size = f"{counted(info.tokens, 'token')} in {counted(info.files, 'file')}, {info.bytes / 1e6:,.1f} MB"
+        size = f"{counted(info.tokens, 'token')} in {counted(info.files, 'file')}, {size_text(info.bytes)}"
         print(f"{info.name}: {size}, tokenizer {info.identity}, from {', '.join(info.sources)}")
     if not infos:
         print("No corpora yet. Build one with: fastcoder-lsp corpus build PATH")

@@ -14,6 +14,7 @@ from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.resolve import shown
 from fastcoder_lsp.core.controls import counted, raw_stream
 from fastcoder_lsp.errors import FastcoderError, UsageError
+from fastcoder_lsp.model.store import size_text
 from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 
@@ -136,7 +137,8 @@ def _build(arguments: argparse.Namespace) -> int:
             status = store.status()
         finally:
             store.close()
-    print(f"{root}: {counted(status.files, 'file')}, {counted(status.tokens, 'token')}, {status.bytes / 1e6:,.1f} MB")
+    size = size_text(status.bytes)
+    print(f"{root}: {counted(status.files, 'file')}, {counted(status.tokens, 'token')}, {size}")
     if left_out := _left_out(root, settings):
         print(left_out.capitalize())
     return 0

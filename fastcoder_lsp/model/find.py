@@ -247,7 +247,8 @@ def wheels_converted(known: WheelModel, store: ModelStore) -> ModelFiles | None:
     if own.is_file() and own.stat().st_size == known.size:
         # The same file may have been made ready from elsewhere, and be gone there.
         follow(store.converted(known.sha256), own, store)
-    source = f"wheels {known.parts[0].distribution.removesuffix('-part1')} ({known.title})"
+    wheels = known.parts[0].distribution.removesuffix("-part1")
+    source = f"a checked copy of {known.copy_of} (SHA-256; wheels {wheels})"
     return _converted(known.sha256, known.title, source, store)
 
 

@@ -88,7 +88,7 @@ def _wheels(known: WheelModel, store: ModelStore) -> Entry:
     paths = tuple(path for path in (gguf, gguf.with_name(f"{gguf.name}.partial"), folder) if path.exists())
     if not paths:
         raise missing(Reference(NameKind.WHEELS, known.name, known.key))
-    return _entry(known.name, f"{known.title}, from wheels", paths, _digest(folder))
+    return _entry(known.name, f"{known.title}, a checked copy of {known.copy_of}", paths, _digest(folder))
 
 
 def _conversions(store: ModelStore) -> Iterator[Entry]:

@@ -43,6 +43,13 @@ def test_weights_are_unpacked_only_where_an_option_allows_it(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("step_ms", "prefill_ms", "said"), [(20.0, 500.0, "fast enough"), (50.0, 500.0, "slow"), (20.0, 2000.0, "slow")]
+)
+def test_a_sentence_says_whether_it_is_fast_enough(step_ms: float, prefill_ms: float, said: str) -> None:
+    assert f"That is {said} for" in engine._verdict(engine.Figures({"1": step_ms}, {"512": prefill_ms}))
+
+
 def test_kinds_are_measured_each_in_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,7 +47,7 @@ def test_index_build_search_verify_clear(project: Path, model: list[str], capsys
     code, _, err = run(capsys, "index", "status", str(project), *model)
     assert code == 1
     assert "fastcoder-lsp index build" in err
-    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 file, 56 tokens, 0.0 MB\n")
+    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 file, 56 tokens, 1 kB\n")
     code, out, _ = run(capsys, "index", "status", str(project), *model)
     assert code == 0
     assert "complete" in out
@@ -82,7 +82,7 @@ def test_index_says_that_files_beyond_the_limit_are_left_out(
 def test_corpus_build_list_remove(project: Path, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "corpus", "build", str(project), "--name", "mine", *model)[:2] == (
         0,
-        "mine: 1 file, 56 tokens, 0.0 MB\n",
+        "mine: 1 file, 56 tokens, 1 kB\n",
     )
     assert run(capsys, "corpus", "list")[1].startswith("mine: 56 tokens in 1 file")
     assert len(list((project.parent / "cache" / "tables").glob("*.npz"))) == 1

