@@ -216,7 +216,7 @@ def _sections(report: Found) -> Iterator[str]:
     told = {
         "seed": report["subset"]["seed"],
         "settings": ", ".join(f"{name} = {value}" for name, value in settings.items()),
-        "system": f"{machine['system']}, Python {machine['python']}, {machine['memory_bytes'] / 2**30:.0f} GiB",
+        "system": f"{machine['system']}, Python {machine['python']}, {machine['memory_bytes'] / 1e9:.0f} GB",
         "versions": ", ".join(f"{name} {number}" for name, number in report["versions"].items()),
     }
     yield _table("How it was measured", ("", ""), list(told.items()))

@@ -61,7 +61,7 @@ class ResourceError(FastcoderError):
 
 
 class MemoryShortError(ResourceError):
-    """The process has no memory left; another process may have some."""
+    """The process gets no more memory or threads; another process may get some."""
 
 
 class InstallationError(FastcoderError):
@@ -82,6 +82,9 @@ def understood(error: BaseException) -> FastcoderError:
     if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in text for word in _NO_MEMORY_TEXTS):
         hint = "Close other programs, use a smaller model, or lift a limit of memory (`ulimit -v`) of the shell."
         return MemoryShortError(f"out of memory ({text})", hint)
+    if number == errno.EAGAIN or "can't start new thread" in text:
+        hint = "Close other programs, or raise the limit of processes and threads (`ulimit -u`) of the shell."
+        return MemoryShortError(f"the system allows no more processes or threads ({text})", hint)
     if isinstance(error, ImportError):
         return InstallationError(f"a package is missing or broken ({text})")
     if number in _FULL:

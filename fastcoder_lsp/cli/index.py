@@ -2,9 +2,8 @@
 
 import argparse
 import sys
+from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,11 +111,9 @@ def _status(arguments: argparse.Namespace) -> int:
 
 def _left_out(root: Path, settings: Settings) -> str:
     """A sentence about the files beyond `read.max_files`; empty where there are none."""
-    most = settings.read_max_files
-    further = ReadingRules([root], replace(settings, read_max_files=most + 1)).files()
-    if next(islice(further, most, None), None) is None:
-        return ""
-    return f"only the first {counted(most, 'file')} are read; to read more, raise `read.max_files`"
+    rules = ReadingRules([root], settings)
+    deque(rules.files(), 0)
+    return rules.left_out()
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -140,7 +137,7 @@ def _build(arguments: argparse.Namespace) -> int:
     size = size_text(status.bytes)
     print(f"{root}: {counted(status.files, 'file')}, {counted(status.tokens, 'token')}, {size}")
     if left_out := _left_out(root, settings):
-        print(left_out.capitalize())
+        print(left_out)
     return 0
 
 

@@ -223,7 +223,9 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    print(model.find(_name(arguments)).folder)
+    files = model.find(_name(arguments))
+    print(files.folder)
+    _say(files.source)
     return 0
 
 

@@ -23,14 +23,19 @@ from pygls.exceptions import (
 )
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
 
+from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.repairs import Repairs
-from fastcoder_lsp.lsp.wire import MAX_BODY, BrokenMessageError, LongMessage, parse
+from fastcoder_lsp.lsp.wire import MAX_BODY, BrokenMessageError, LongMessage, changed_document, parse
 
 logger = logging.getLogger(__name__)
 
 _WIDEST_TAB: Final = 16
 _UNTYPED: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
 """A session's life must not depend on a value of a later protocol: these params stay plain JSON."""
+
+_CHANGES: Final = frozenset(
+    (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE, types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+)
 
 OWN_NOTIFICATIONS: Final = frozenset(
     (
@@ -65,12 +70,14 @@ class Endpoint(LanguageServerProtocol):
         """
         if isinstance(body, LongMessage):
             said = f"a message of {body.length / 1e6:,.0f} MB is longer than {MAX_BODY / 1e6:,.0f} MB and was not read"
-            logger.error("%s; if it changed a document, close that document and open it again", said)
+            logger.error("%s", said)
+            self._lose_change(body.changed)
             self._reject(body.request_id, JsonRpcInvalidRequest(said))
             return
         try:
             message = parse(body)
         except BrokenMessageError as error:
+            self._lose_change(changed_document(body))
             self._reject(None, JsonRpcParseError(f"not JSON: {error}"))
             return
         message_id = _id_of(message)
@@ -141,6 +148,15 @@ class Endpoint(LanguageServerProtocol):
             self._dispatch({"jsonrpc": self.VERSION, "method": method, "params": params})
         except JsonRpcException as error:
             logger.warning("ignored %s: %s", method, error.message)
+            if method in _CHANGES:
+                uri = at(params, "textDocument", "uri")
+                self._lose_change(uri if isinstance(uri, str) else "")
+
+    def _lose_change(self, uri: str | None) -> None:
+        """A change of a document was not read: its copy, or every copy for "", is no longer the editor's text."""
+        if uri is not None and self.repairs.documents is not None:
+            logger.error("a change of %s was not read; close it and open it again", uri or "an open document")
+            self.repairs.documents.lose_change(uri)
 
     def _on_command(self, params: object) -> None:
         """Run a command that the client sends as a notification, as copilot.el does."""

@@ -112,6 +112,15 @@ def unknown_document() -> Reason:
     )
 
 
+def stale_document() -> Reason:
+    """A change of the document was lost."""
+    return Reason(
+        "error",
+        "A change of this document did not reach fastcoder: its message was malformed or too long.",
+        "Close the document and open it again.",
+    )
+
+
 def menu_waited(budget_ms: float) -> Reason:
     """The completion menu did not wait for it."""
     return Reason(

@@ -30,6 +30,10 @@ _EDGE: Final = 4096  # bytes of each end of a long message in which its id is lo
 _CHUNK: Final = 1 << 20
 _MEMBER: Final = rb'"%s"\s*:\s*(-?\d{1,15}(?![\d.eE])|"(?:[^"\\]|\\.){0,256}")'
 _ID, _METHOD = (re.compile(_MEMBER % name) for name in (b"id", b"method"))
+_CHANGE: Final = re.compile(
+    rb'"method"\s*:\s*"(?:textDocument|notebookDocument)(?:/|\\/|\\u002f)did(?:Open|Change)"', re.IGNORECASE
+)
+_URI: Final = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
 _ARRIVED: Final[ContextVar[float | None]] = ContextVar("arrived", default=None)
 
 
@@ -39,10 +43,17 @@ class BrokenMessageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LongMessage:
-    """A message that was too long to be read; `request_id` is None if it is no request, or its id is out of sight."""
+    """A message that was too long to be read.
+
+    Attributes:
+        length: its bytes.
+        request_id: None if it is no request, or its id is out of sight.
+        changed: as of `changed_document`.
+    """
 
     length: int
     request_id: int | str | None
+    changed: str | None = None
 
 
 def read_bodies(stream: BinaryIO) -> Iterator[bytes | LongMessage]:
@@ -75,7 +86,7 @@ def _skipped(stream: BinaryIO, length: int) -> LongMessage:
     while left and (chunk := stream.read(min(left, _CHUNK))):
         left -= len(chunk)
         last = (last + chunk)[-_EDGE:]
-    return LongMessage(length, _request_id(first, last))
+    return LongMessage(length, _request_id(first, last), changed_document(first + b"\n" + last))
 
 
 def _request_id(first: bytes, last: bytes) -> int | str | None:
@@ -90,6 +101,17 @@ def _request_id(first: bytes, last: bytes) -> int | str | None:
     except ValueError:
         return None
     return request_id if isinstance(request_id, int | str) else None
+
+
+def changed_document(lost: bytes) -> str | None:
+    """The URI of the document that a lost message opened or changed; "" if it may be any, None if it is none."""
+    if _CHANGE.search(lost) is None:
+        return None
+    found = {one[1] for one in _URI.finditer(lost)}
+    try:
+        return str(json.loads(found.pop())) if len(found) == 1 else ""
+    except ValueError:
+        return ""
 
 
 def parse(body: bytes) -> Any:

@@ -1,22 +1,27 @@
 """The hub and its cache on this disk: which models are there, and downloads with resume.
 
-Takes configuration, tokenizer and safetensors or GGUF weights; never pickles, never code. The hub's client starts a big
-file anew whenever its process ends, so big files are downloaded here, resumed even after a kill, and checked before
-they get their names; the client then finds them in its cache.
+Takes configuration, tokenizer and safetensors or GGUF weights; never pickles, never code. Files are downloaded here and
+not by the hub's client, which starts a big file anew whenever its process ends, and makes paths of the server's
+headers. Here they are checked before they get their names, in the layout of the client's cache.
 """
 
 import fnmatch
+import hashlib
+import os
 import re
+import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
-from fastcoder_lsp.model.store import FORBIDDEN, FULL, folder_bytes, require_space, sha256_file, write_error
+from fastcoder_lsp.model.store import BLOCK, FORBIDDEN, FULL, folder_bytes, require_space, sha256_file, write_error
 
 DESCRIPTIONS = (
     "config.json",
@@ -31,25 +36,47 @@ REACH_TIMEOUT_S = 10.0
 _PLAIN_NAME = re.compile(r"\w[\w .+=@,()-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_BLOB_ID = re.compile(r"[0-9a-f]{40}")
+_MOST_UNSIZED = 200_000_000  # of a file whose size neither the hub's list nor the answer says
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a repository; `sha256` is empty for small files, for which the hub keeps no sum.
+    """A file of a repository.
 
-    Raises ModelInvalidError for a name or a sum that could lead to another place of this disk: both become paths.
+    Raises ModelInvalidError for a name or a sum that could lead to another place of this disk: they become paths.
+
+    Attributes:
+        name: its name in the top folder.
+        size: its bytes; 0 if a mirror does not say.
+        sha256: empty for small files, for which the hub has `blob_id` only.
+        blob_id: git's SHA-1 of a small file; empty if a mirror does not say.
     """
 
     name: str
     size: int
     sha256: str
+    blob_id: str = ""
 
     def __post_init__(self) -> None:
-        if not _PLAIN_NAME.fullmatch(self.name) or (self.sha256 and not _SHA256.fullmatch(self.sha256)):
-            raise ModelInvalidError(
-                f"the hub names a file {self.name!r} with the SHA-256 sum {self.sha256!r}, which is refused",
-                "Check that HF_ENDPOINT names a hub that you trust, or use another model.",
-            )
+        sums = ((self.sha256, _SHA256), (self.blob_id, _BLOB_ID))
+        if (
+            _PLAIN_NAME.fullmatch(self.name)
+            and all(not said or form.fullmatch(str(said)) for said, form in sums)
+            and type(self.size) is int
+            and self.size >= 0
+        ):
+            return
+        raise ModelInvalidError(
+            f"the hub's name, size or sum of a file is refused: {self.name!r}, {self.size!r}, "
+            f"{self.sha256 or self.blob_id!r}",
+            "Check that HF_ENDPOINT names a hub that you trust, or use another model.",
+        )
+
+    @property
+    def blob(self) -> str:
+        """Its name among the cache's blobs; empty if only its content can tell."""
+        return self.sha256 or self.blob_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +153,21 @@ def look_up(hub_id: str) -> HubModel:
         raise NetworkError(
             "the variable HF_HUB_OFFLINE forbids downloads from the hub", "Unset HF_HUB_OFFLINE and try again."
         ) from error
-    except (transport_error(), OSError, ValueError) as error:  # a login page answers in HTML, which is no JSON
+    # A login page answers in HTML, which is no JSON; the client takes JSON of another form for the hub's.
+    except (transport_error(), OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise unreachable(error) from error
+    if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
+        raise unreachable(ValueError("its answer names no commit"))
     siblings = info.siblings or []
     by_name = {one.rfilename: one for one in siblings}
     chosen = (by_name[name] for name in choose_files(hub_id, list(by_name)))
-    files = tuple(RemoteFile(one.rfilename, one.size or 0, one.lfs.sha256 if one.lfs else "") for one in chosen)
+    files = tuple(
+        RemoteFile(one.rfilename, one.size or 0, *((one.lfs.sha256, "") if one.lfs else ("", one.blob_id or "")))
+        for one in chosen
+    )
     card = info.card_data
     licence = str(getattr(card, "license", None) or "not stated")
-    commit = info.sha if info.sha and _COMMIT.fullmatch(info.sha) else "main"
-    return HubModel(hub_id, commit, licence, files)
+    return HubModel(hub_id, info.sha, licence, files)
 
 
 def unreachable(error: Exception) -> NetworkError:
@@ -175,9 +207,6 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
         ModelInvalidError: a sum is wrong; that file was deleted.
         ResourceError: the disk is full.
     """
-    from huggingface_hub import snapshot_download  # noqa: PLC0415
-    from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415
-
     cache, blobs = _cache(), repository_folder(remote.hub_id) / "blobs"
     total = sum(file.size for file in remote.files)
     here = sum(_bytes_here(file, blobs) for file in remote.files)
@@ -199,14 +228,13 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
     try:
         blobs.mkdir(parents=True, exist_ok=True)
         require_space(cache, total - here + (16 << 20), f"downloading {remote.hub_id}")
-        done = 0
+        done, found = 0, {}
         for file in remote.files:
-            if file.sha256 and not (blobs / file.sha256).exists():
-                fetch_blob(remote, file, blobs, advance)
+            found[file.name] = blobs / file.blob
+            if not found[file.name].is_file():
+                found[file.name] = (fetch_blob if file.sha256 else _fetch_whole)(remote, file, blobs, advance)
             done += file.size
-        disable_progress_bars()  # the client's own; only small files are left for it
-        names = [file.name for file in remote.files]
-        return Path(snapshot_download(remote.hub_id, allow_patterns=names))
+        return _make_snapshot(remote, found)
     except transport_error() as error:
         raise unreachable(error) from error
     except OSError as error:
@@ -217,12 +245,31 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
         raise unreachable(error) from error
 
 
+def _make_snapshot(remote: HubModel, blobs: dict[str, Path]) -> Path:
+    """The folder of the commit, whose files are links to `blobs`, and `main` as its name."""
+    repository = repository_folder(remote.hub_id)
+    folder = repository / "snapshots" / remote.commit
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, blob in blobs.items():
+        place = folder / name
+        if place.exists() and place.samefile(blob):
+            continue
+        place.unlink(missing_ok=True)
+        try:
+            place.symlink_to(os.path.relpath(blob, folder))
+        except OSError:  # Windows, where links need a permission
+            shutil.copyfile(blob, place)
+    (repository / "refs").mkdir(exist_ok=True)
+    replace_file(repository / "refs" / "main", remote.commit.encode())
+    return folder
+
+
 def _partial(blobs: Path, sha256: str) -> Path:
     return blobs / f"{sha256}.fastcoder.incomplete"
 
 
 def _bytes_here(file: RemoteFile, blobs: Path) -> int:
-    for path in (blobs / file.sha256, _partial(blobs, file.sha256)) if file.sha256 else ():
+    for path in (blobs / file.blob, _partial(blobs, file.blob)) if file.blob else ():
         with suppress(OSError):
             return min(path.stat().st_size, file.size)
     return 0
@@ -262,7 +309,7 @@ def transport_error() -> type[Exception]:
     return base
 
 
-def fetch_blob(remote: HubModel, blob: RemoteFile, blobs: Path, advance: Callable[[int], None]) -> None:
+def fetch_blob(remote: HubModel, blob: RemoteFile, blobs: Path, advance: Callable[[int], None]) -> Path:
     """Download `blobs/SHA256`, resuming an earlier try; `advance` receives the bytes that are here.
 
     Raises ModelInvalidError if the sum is wrong (the file was deleted), OSError (that of `transport_error`) if the
@@ -283,27 +330,91 @@ def fetch_blob(remote: HubModel, blob: RemoteFile, blobs: Path, advance: Callabl
             raise failure
         if here < blob.size:
             time.sleep(PAUSE_S)
-    if sha256_file(partial) != blob.sha256:
+    _check(blob, sha256_file(partial), partial, f"{blob.name} of {remote.hub_id}")
+    return partial.replace(blobs / blob.sha256)
+
+
+def _check(blob: RemoteFile, found: str, partial: Path, what: str) -> None:
+    if blob.blob in ("", found):
+        return
+    partial.unlink()
+    raise ModelInvalidError(
+        f"{what} has a wrong {'SHA-256' if blob.sha256 else 'SHA-1'} sum, and was deleted", "Download it again."
+    )
+
+
+def _fetch_whole(remote: HubModel, blob: RemoteFile, blobs: Path, advance: Callable[[int], None]) -> Path:
+    """Download a file without a SHA-256 sum; its name among the blobs is git's id of its content.
+
+    Raises as `fetch_blob`; nothing that came is kept after a failure.
+    """
+    partial = _partial(blobs, blob.blob or "unnamed")
+    for left in reversed(range(TRIES)):
+        try:
+            with _response(remote, blob, {}) as response, partial.open("wb") as file:
+                most, here = blob.size or _length(response, blobs), 0
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+                    here += len(chunk)
+                    advance(min(here, blob.size))
+                    if here > most:
+                        break  # more than it should be
+            break
+        except transport_error():
+            partial.unlink(missing_ok=True)
+            if not left:
+                raise
+            time.sleep(PAUSE_S)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+    what = f"{blob.name} of {remote.hub_id}"
+    if here > most:
         partial.unlink()
-        raise ModelInvalidError(
-            f"{blob.name} of {remote.hub_id} has a wrong SHA-256 sum, and was deleted", "Download it again."
-        )
-    partial.replace(blobs / blob.sha256)
+        raise ModelInvalidError(f"{what} is longer than the hub says, and was deleted", "Download it again.")
+    found = _git_id(partial)
+    _check(blob, found, partial, what)
+    return partial.replace(blobs / found)
 
 
-def _fetch_rest(remote: HubModel, blob: RemoteFile, partial: Path, here: int, advance: Callable[[int], None]) -> None:
-    """One request for the bytes from `here` on, appended as they come."""
+def _length(response: Any, blobs: Path) -> int:
+    """The bytes of an answer by its own header, for which there must be space."""
+    said = response.headers.get("Content-Length", "")
+    if not re.fullmatch(r"[0-9]{1,18}", said):
+        return _MOST_UNSIZED
+    require_space(blobs, int(said), "downloading a file")
+    return int(said)
+
+
+def _git_id(path: Path) -> str:
+    """Git's SHA-1 of a file's content."""
+    total = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            total.update(block)
+    return total.hexdigest()
+
+
+@contextmanager
+def _response(remote: HubModel, blob: RemoteFile, headers: dict[str, str]) -> Iterator[Any]:
+    """The hub's answer to a request for a file; its error where it refuses."""
     from huggingface_hub import get_session, hf_hub_url  # noqa: PLC0415
     from huggingface_hub.utils import (  # type: ignore[attr-defined] # noqa: PLC0415 documented, not in its __all__
         build_hf_headers,
         hf_raise_for_status,
     )
 
-    headers = build_hf_headers() | {"Range": f"bytes={here}-", "Accept-Encoding": "identity"}
+    headers = build_hf_headers() | {"Accept-Encoding": "identity"} | headers
     url = hf_hub_url(remote.hub_id, blob.name, revision=remote.commit)
-    request = get_session().stream("GET", url, headers=headers, follow_redirects=True, timeout=TIMEOUT_S)
-    with request as response, partial.open("r+b") as file:
+    with get_session().stream("GET", url, headers=headers, follow_redirects=True, timeout=TIMEOUT_S) as response:
         hf_raise_for_status(response)
+        yield response
+
+
+def _fetch_rest(remote: HubModel, blob: RemoteFile, partial: Path, here: int, advance: Callable[[int], None]) -> None:
+    """One request for the bytes from `here` on, appended as they come."""
+    headers = {"Range": f"bytes={here}-"}
+    with _response(remote, blob, headers) as response, partial.open("r+b") as file:
         if response.status_code != 206:  # the whole file: this server knows no ranges
             here = 0
         file.seek(here)

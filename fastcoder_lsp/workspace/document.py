@@ -84,7 +84,7 @@ class Document:
     Lines and line ends are stored separately: the model sees only `\n`, the client's own ends are kept, and a position
     means the same in both. There is one line more than there are ends. `definitions`, `diagnostics` and `changes` are
     for the next version's snapshot: a new snapshot now would void open questions. `indentation` is one level where the
-    text shows none, `editors_indentation` what the client said of it.
+    text shows none, `editors_indentation` what the client said of it. `is_stale`: a change was lost.
     """
 
     def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
@@ -95,7 +95,7 @@ class Document:
         self.definitions: tuple[Definition, ...] = ()
         self.diagnostics: tuple[Diagnostic, ...] = ()
         self.changes: tuple[Change, ...] = ()
-        self._edited = self._deleted = False
+        self._edited = self._deleted = self.is_stale = False
         self._language = language
         self._lines, self._ends = _split(_paired(text))
         self._clean: str | None = None
@@ -131,11 +131,16 @@ class Document:
         for edit in edits:
             if edit.start is None or edit.end is None:
                 self._lines, self._ends = _split(_paired(edit.text))
+                self.is_stale = False
             else:
                 self._replace(min(edit.start, edit.end), max(edit.start, edit.end), edit.text, encoding)
         self.version, self._edited = version, True
         self._deleted = bool(edits) and all(not edit.text and edit.start != edit.end for edit in edits)
         self._clean = self._snapshot = None
+
+    def lose_change(self) -> None:
+        """A change was lost: the text is no longer the editor's, until it is sent as a whole; voids open questions."""
+        self.is_stale, self._snapshot = True, None
 
     def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
         """An immutable view; the same object until the document, its `neighbours` or its `indentation` change.

@@ -54,6 +54,12 @@ class Documents:
         """Remove a document; None if it was not open."""
         return self._documents.pop(uri_key(uri), None)
 
+    def lose_change(self, uri: str) -> None:
+        """A change of a document, or of any for "", was not read."""
+        for document in (self.get(uri),) if uri else self:
+            if document is not None:
+                document.lose_change()
+
     def yanked(self, yank: Yank) -> None:
         """Record copied lines: the snapshots of all documents' next versions contain them."""
         before = ((one, at_s) for one, at_s in self._yanks if one != yank)

@@ -32,10 +32,15 @@ class _FileText:
 
 
 class Intake:
-    """Reads files into stores; `folders` and `stores` are by resolved path."""
+    """Reads files into stores; `folders` and `stores` are by resolved path. `notice` receives what it left out."""
 
-    def __init__(self, folders: Mapping[Path, Settings], stores: Mapping[Path, Store]) -> None:
-        self._folders, self._stores = folders, stores
+    def __init__(
+        self,
+        folders: Mapping[Path, Settings],
+        stores: Mapping[Path, Store],
+        notice: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._folders, self._stores, self._notice = folders, stores, notice
         # The first prefix that matches is the innermost folder.
         self._roots = sorted(((str(root).rstrip(os.sep) + os.sep, root) for root in stores), key=lambda r: -len(r[0]))
         self._rules = self._new_rules()
@@ -46,9 +51,12 @@ class Intake:
         # New rules, because the old ones' cache of ignore files grows with every folder that ever existed.
         self._rules = self._new_rules()
         for root, settings in self._folders.items():
-            for path in ReadingRules((root,), settings).files():
+            rules = ReadingRules((root,), settings)
+            for path in rules.files():
                 if self._root_of(str(resolved(path))) == root:
                     yield path
+            if left_out := rules.left_out():
+                self._notice(left_out)
 
     def overlay(self, path: Path, text: str, encoder: ChunkedEncoder) -> None:
         """Put an open document's unsaved text over its file, which need not exist."""

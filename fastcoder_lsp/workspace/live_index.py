@@ -321,7 +321,7 @@ class LiveIndex:
         requested = {resolved(root): settings for root, settings in folders.items()}
         gone = self._stores.open_for(requested)
         with self._backlog.lock:
-            self._stores.intake = Intake(requested, self._stores.by_root)
+            self._stores.intake = Intake(requested, self._stores.by_root, self._notice)
             self._backlog.folders_opened(folders)
         self._inbox.requeue_documents()
         for root, store in gone.items():

@@ -9,11 +9,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from fnmatch import translate
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import as_on_disk, openable
@@ -48,10 +49,12 @@ class ExclusionReason(Enum):
 class ReadingRules:
     """The rules for some workspace folders (absolute) under one set of settings.
 
-    Symlinks in the folders are resolved; `read.exclude` is relative to each.
+    Symlinks in the folders are resolved; `read.exclude` is relative to each. `cut`: the folders with more files than
+    `read.max_files`, known when `files` has ended.
     """
 
     def __init__(self, roots: Sequence[Path], settings: Settings) -> None:
+        self.cut: set[Path] = set()
         self._settings = settings
         self._roots = tuple(dict.fromkeys(map(resolved, roots)))
         self._ignore_files: dict[Path, IgnoreFiles] = {}  # made on demand: there may be hundreds of roots
@@ -115,7 +118,19 @@ class ReadingRules:
     def files(self) -> Iterator[Path]:
         """Every file that may be read, without links, by root, upper folders first; at most `read.max_files` each."""
         for root in self._roots:
-            yield from islice(self._listed(root), self._settings.read_max_files)
+            for before, path in enumerate(self._listed(root)):
+                if before == self._settings.read_max_files:
+                    self.cut.add(root)
+                    break
+                yield path
+
+    def left_out(self) -> str:
+        """A sentence about the files that `files` left out; empty if it listed all."""
+        if not self.cut:
+            return ""
+        read = counted(self._settings.read_max_files, "file")
+        where = ", ".join(shown(str(root)) for root in sorted(self.cut))
+        return f"fastcoder reads only the first {read} of {where}. To read more, raise `read.max_files`."
 
     def _listed(self, root: Path) -> Iterator[Path]:
         """The allowed files below `root`; a verdict on a path holds for its folder, for no link lies on the way."""

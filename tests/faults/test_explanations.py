@@ -1,6 +1,7 @@
 """A dozen injected faults, each with an explanation of its own that says what to do; real commands, real faults."""
 
 import asyncio
+import errno
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.errors import understood
 from fastcoder_lsp.model.catalogue import wheel_model
 from fastcoder_lsp.model.store import folder_bytes
 from tests.faults.stranger import Stranger
@@ -195,3 +197,10 @@ async def test_a_model_that_cannot_be_loaded_and_then_can(stranger: Stranger) ->
         assert items[0]["insertText"] == "max()"
         assert await client.leave() == 0
         assert b"Traceback" not in client.stderr
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), BlockingIOError(errno.EAGAIN, "try again")])
+def test_too_few_threads_are_named(error: Exception) -> None:
+    explained = understood(error)
+    assert "threads" in explained.message
+    assert "ulimit -u" in explained.hint

@@ -6,13 +6,16 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from fastcoder_lsp.cli import main as command_line
+from fastcoder_lsp.cli.doctor.settings import FoundSettings, check_files
+from fastcoder_lsp.config import SettingsLayer, resolve
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.folders import store_folder
+from fastcoder_lsp.workspace.intake import Intake
 from tests.faults.small_model import write_model
 from tests.index import naive
 from tests.index.toy_encoder import ToyEncoder
@@ -71,7 +74,7 @@ def test_index_build_search_verify_clear(project: Path, model: list[str], capsys
 def test_index_says_that_files_beyond_the_limit_are_left_out(
     project: Path, model: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for limit, says in ((1, "Only the first 1 file"), (1000, "")):
+    for limit, says in ((1, "only the first 1 file"), (1000, "")):
         (project / "fastcoder.toml").write_text(f"read.max_files = {limit}\n", encoding="utf-8")
         _, built, _ = run(capsys, "index", "build", str(project), *model)
         _, status, _ = run(capsys, "index", "status", str(project), *model)
@@ -214,3 +217,14 @@ async def until_held(place: Path, files: dict[str, str], root: Path) -> None:
             return
         assert time.monotonic() < end, held
         await asyncio.sleep(0.1)
+
+
+def test_the_server_and_doctor_say_what_the_limit_leaves_out(project: Path) -> None:
+    (project / "fastcoder.toml").write_text("read.max_files = 1\n", encoding="utf-8")
+    found, said = FoundSettings.read(SettingsLayer("options", {}, trusted=True), project), list[str]()
+    root = project.resolve()
+    list(Intake({root: resolve(found.layers)[0]}, {root: cast("Store", None)}, said.append).files())
+    assert [text.startswith("fastcoder reads only the first 1 file of ") for text in said] == [True]
+    assert check_files(project, found).state == "note"
+    (project / "fastcoder.toml").unlink()
+    assert check_files(project, FoundSettings.read(found.layers[-1], project)).state == "ok"

@@ -1,6 +1,7 @@
 """The server's copy of a document equals the client's, and files renamed or closed at the worst moment lose nothing."""
 
 import asyncio
+import json
 import random
 from typing import Any
 
@@ -71,6 +72,39 @@ async def test_the_clients_first_encoding_is_taken(offered: list[str] | None, ta
     async with running() as client:
         result = await client.initialize(capabilities={"general": {"positionEncodings": offered}})
         assert result["capabilities"]["positionEncoding"] == taken
+
+
+A, B = "file:///project/a.py", "file:///project/b.py"
+CHANGE: Json = {"textDocument": {"uri": A, "version": 2}, "contentChanges": [{"text": "x = "}]}
+PLACE: Json = {"line": 0, "character": 4}
+
+
+def lost_change(kind: str) -> bytes:
+    """A message with a change of `A` that no server can read."""
+    params = CHANGE | ({"contentChanges": [{"range": {"start": PLACE}, "text": 5}]} if kind == "wrong types" else {})
+    if kind == "of a document out of sight":
+        del params["textDocument"]
+    body = json.dumps({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}).encode()
+    return body[:-1] if kind == "cut" else body
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"), [("cut", True), ("wrong types", True), ("of a document out of sight", False)]
+)
+async def test_nothing_is_suggested_from_a_stale_copy(kind: str, other: bool) -> None:
+    async def explained(uri: str) -> str:
+        client.ask_inline(uri, 0, 4)
+        return str((await client.call("fastcoder/why", {"textDocument": {"uri": uri}}))["text"])
+
+    async with initialized() as client:
+        for uri in (A, B):
+            client.open(uri, "x = ")
+        body = lost_change(kind)
+        client.send_bytes(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        assert "open it again" in await explained(A)
+        assert ("open it again" in await explained(B)) != other
+        client.change(A, 3, [{"range": {"start": PLACE, "end": PLACE}, "text": "1"}])
+        assert "open it again" in await explained(A)
 
 
 OUTSIDE: tuple[tuple[Any, Any, str], ...] = (

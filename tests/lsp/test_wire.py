@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.lsp.wire import LongMessage, read_bodies
+from fastcoder_lsp.lsp.wire import LongMessage, changed_document, read_bodies
 from tests.lsp.raw_client import Brake, Json, RawClient, initialized
 
 URI = "file:///project/a.py"
@@ -95,7 +95,30 @@ def test_a_long_message_is_skipped_and_its_request_known(
     length = len(first) + 1000 * LONG + len(last)
     header = b"Content-Length: %d\r\n\r\n" % length
     stream = Endless((header + first, 1), (b"x" * 1000, LONG), (last + frame(ASKED), 1))
-    assert list(read_bodies(io.BufferedReader(stream))) == [LongMessage(length, request_id), ASKED]
+    long, after = read_bodies(io.BufferedReader(stream))
+    assert isinstance(long, LongMessage)
+    assert (long.length, long.request_id, after) == (length, request_id, ASKED)
+
+
+LOST_CHANGES: tuple[tuple[bytes, str | None], ...] = (
+    (b'{"method":"textDocument/didChange","params":{"textDocument":{"uri":"file:///a","version":2},"x', "file:///a"),
+    (rb'{"method":"textDocument\/didChange","params":{"textDocument":{"uri":"file:\/\/\/\u00e9"}', "file:///é"),
+    (
+        rb'"text":"{\"uri\":\"file:///b\"}"}],"textDocument":{"uri":"file:///a"}},"method" : "textDocument/didOpen"',
+        "file:///a",
+    ),
+    (b'{"method":"textDocument/didChange","params":{"contentChanges":[{"text":"xxx', ""),
+    (b'{"method":"notebookDocument/didChange","params":{"uri":"file:///n","more":{"uri":"file:///c"', ""),
+    (b'{"method":"textDocument/didChange","params":{"textDocument":{"uri":"\xff\xff"}}', ""),
+    (b'{"method":"textDocument/didSave","params":{"textDocument":{"uri":"file:///a"}', None),
+    (rb'{"id":1,"result":{"text":"\"method\":\"textDocument/didChange\""', None),
+    (b"{]", None),
+)
+
+
+@pytest.mark.parametrize(("lost", "uri"), LOST_CHANGES)
+def test_the_document_of_a_lost_change_is_known(lost: bytes, uri: str | None) -> None:
+    assert changed_document(lost) == uri
 
 
 @pytest.mark.parametrize("length", [b"9" * 11, b"9" * 30, b"9" * 5000, b"1e9", b"-5", b"0x10", b"", b"5 5", b"\xb2"])

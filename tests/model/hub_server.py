@@ -12,12 +12,18 @@ from urllib.parse import unquote, urlsplit
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
+def git_id(data: bytes) -> str:
+    """Git's name of a file's content."""
+    return hashlib.sha1(b"blob %d\0%s" % (len(data), data)).hexdigest()
+
+
 @dataclass
 class Hub:
     """What the server holds and was asked. `sums` overrides what it says of a file; `cut` ends an answer early.
 
     After `quiet_after` cut answers (if not negative) a cut file is answered with nothing at all. `page`: what
-    everything is answered with, where a network wants something else first.
+    everything is answered with, where a network wants something else first. `about` and `headers`: members and headers
+    that a hostile server sends in place of its own.
     """
 
     hub_id: str
@@ -28,6 +34,8 @@ class Hub:
     endpoint: str = ""
     quiet_after: int = -1
     page: bytes = b""
+    about: dict[str, object] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
 
     def sha256(self, name: str) -> str:
         return self.sums.get(name, hashlib.sha256(self.files[name]).hexdigest())
@@ -37,7 +45,7 @@ class Hub:
         entries: list[dict[str, object]] = []
         for name, data in self.files.items():
             entry: dict[str, object] = {"type": "file", "path": name, "rfilename": name, "size": len(data)}
-            entry |= {"oid": hashlib.sha1(data).hexdigest(), "blobId": hashlib.sha1(data).hexdigest()}
+            entry |= {"oid": git_id(data), "blobId": self.sums.get(name, git_id(data))}
             if name.endswith((".safetensors", ".bin", ".gguf")):
                 sha256 = self.sha256(name)
                 entry["lfs"] = {"oid": sha256, "sha256": sha256, "size": len(data), "pointerSize": 134}
@@ -83,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, hub.page, {"Content-Type": "text/html"}, body=body)
         elif path == api or path.startswith(f"{api}/revision/"):
             about = {"id": hub.hub_id, "sha": COMMIT, "siblings": hub.listing(), "cardData": {"license": "mit"}}
-            self._send(200, json.dumps(about).encode(), {"Content-Type": "application/json"}, body=body)
+            self._send(200, json.dumps(about | hub.about).encode(), {"Content-Type": "application/json"}, body=body)
         elif path.startswith(f"{api}/tree/"):
             self._send(200, json.dumps(hub.listing()).encode(), {"Content-Type": "application/json"}, body=body)
         elif path.startswith(plain) and (name := path.removeprefix(plain).partition("/")[2]) in hub.files:
@@ -96,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         hub = self.server.hub
         data, start = hub.files[name], 0
         large = name.endswith((".safetensors", ".bin"))
-        etag = hub.sha256(name) if large else hashlib.sha1(data).hexdigest()
+        etag = hub.sha256(name) if large else git_id(data)
         headers = {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT, "X-Linked-Size": str(len(data))}
         if wanted := self.headers.get("Range", ""):
             start = int(wanted.removeprefix("bytes=").partition("-")[0])
@@ -112,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> None:
         """Answer; of the body `stop` bytes at most, then the connection ends."""
         self.send_response(status)
-        for key, value in headers.items():
+        for key, value in (dict(headers) | self.server.hub.headers).items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

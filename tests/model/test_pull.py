@@ -21,7 +21,7 @@ from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.model.hub import RemoteFile, choose_files
 from fastcoder_lsp.model.machine import on_battery
 from tests.faults.small_model import write_model
-from tests.model.hub_server import COMMIT, Hub, serving
+from tests.model.hub_server import COMMIT, Hub, git_id, serving
 from tests.model.tiny import tokenizer_json, write_folder, write_gguf
 
 HUB_ID = "some/model"
@@ -179,6 +179,75 @@ def test_a_sum_that_is_no_sum_never_becomes_a_path(run: Run, hub: Hub, tmp_path:
     assert not any("/resolve/" in line for line in hub.asked)
     made = {path for path in set(tmp_path.rglob("*")) - before if path.is_file()}
     assert not {path for path in made if not path.is_relative_to(tmp_path / "cache")}
+
+
+def listed(tmp_path: Path) -> set[Path]:
+    """The files in the hub's cache and beside it."""
+    return {path for path in tmp_path.rglob("*") if not path.is_dir() and not path.is_relative_to(tmp_path / "cache")}
+
+
+def test_headers_of_a_hub_never_become_paths(run: Run, hub: Hub, tmp_path: Path) -> None:
+    hub.headers = {"ETag": '"../../../../outside"', "X-Repo-Commit": "../../outside", "X-Linked-ETag": '"../outside"'}
+    done = run("pull", HUB_ID)
+    assert done.returncode == 0, done.stderr
+    assert not [path for path in listed(tmp_path) if "outside" in path.name]
+    blobs = {path.name for path in listed(tmp_path) if path.parent.name == "blobs"}
+    small = {git_id(hub.files[name]) for name in ("config.json", "tokenizer.json")}
+    assert blobs == {hub.sha256("model.safetensors"), *small}
+
+
+HOSTILE_LISTS: dict[str, dict[str, object]] = {
+    "a commit that is a path": {"sha": "../../../outside"},
+    "no commit": {"sha": None},
+    "a commit that is a number": {"sha": 5},
+    "no list": {"siblings": {"config.json": 1}},
+    "a file without a name": {"siblings": [{"size": 5}]},
+    "names that are numbers": {"siblings": [{"rfilename": 5}]},
+    "sizes that are texts": {
+        "siblings": [{"rfilename": "tokenizer.json", "size": "5"}, {"rfilename": "model.safetensors", "size": "x"}]
+    },
+    "a size below zero": {
+        "siblings": [{"rfilename": "tokenizer.json", "size": -5}, {"rfilename": "model.safetensors", "size": 1}]
+    },
+    "a sum that is a list": {
+        "siblings": [
+            {"rfilename": "tokenizer.json", "size": 5, "blobId": ["/tmp/x"]},
+            {"rfilename": "model.safetensors", "size": 5, "lfs": {"sha256": ["/tmp/x"], "size": 5, "pointerSize": 9}},
+        ]
+    },
+    "a small file's sum that is a path": {
+        "siblings": [
+            {"rfilename": "tokenizer.json", "size": 5, "blobId": "../../../../outside"},
+            {"rfilename": "model.safetensors", "size": 5},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_LISTS)
+def test_a_list_of_another_form_gives_a_plain_error(run: Run, hub: Hub, tmp_path: Path, kind: str) -> None:
+    hub.about = HOSTILE_LISTS[kind]
+    done = run("pull", HUB_ID)
+    assert done.returncode in (ModelInvalidError.exit_code, NetworkError.exit_code), done.stderr
+    assert "internal error" not in done.stderr
+    assert not listed(tmp_path)
+
+
+def test_a_small_file_with_other_content_is_refused(run: Run, hub: Hub, tmp_path: Path) -> None:
+    hub.sums["config.json"] = "0" * 40
+    done = run("pull", HUB_ID)
+    assert done.returncode == ModelInvalidError.exit_code
+    assert "config.json of some/model has a wrong SHA-1 sum" in done.stderr
+    assert not listed(tmp_path)
+
+
+def test_a_mirror_without_sizes_and_sums_is_enough(run: Run, hub: Hub, tmp_path: Path) -> None:
+    hub.about = {"siblings": [{"rfilename": name} for name in hub.files]}
+    done = run("pull", HUB_ID)
+    assert done.returncode == 0, done.stderr
+    assert {path.name: path.read_bytes() for path in snapshot(tmp_path).iterdir()} == {
+        name: hub.files[name] for name in ("config.json", "tokenizer.json", "model.safetensors")
+    }
 
 
 def test_shards_are_files_of_the_top_folder() -> None:

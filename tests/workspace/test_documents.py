@@ -280,3 +280,14 @@ def test_a_snapshot_stays_as_it_was() -> None:
     assert (before.text, before.version, before.edited) == ("a\nb", 1, False)
     after = document.snapshot()
     assert (after.text, after.version, after.edited) == ("a\nb!", 2, True)
+
+
+def test_a_lost_change_voids_the_copy_until_the_whole_text_comes() -> None:
+    document, here = Document("file:///a", None, "python", 1, "x"), Position(0, 0)
+    before = document.snapshot()
+    document.lose_change()
+    assert document.snapshot() is not before, "an open question would still be answered"
+    document.edit(3, [ContentChange("y", here, here)], Encoding.UTF16)
+    assert document.is_stale
+    document.edit(4, [ContentChange("z")], Encoding.UTF16)
+    assert not document.is_stale

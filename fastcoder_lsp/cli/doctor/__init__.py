@@ -19,7 +19,7 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.doctor import machine, model
 from fastcoder_lsp.cli.doctor.check import Check, Redaction, attempt, show, write_report
 from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
-from fastcoder_lsp.cli.doctor.settings import FoundSettings, check_settings
+from fastcoder_lsp.cli.doctor.settings import FoundSettings, check_files, check_settings
 from fastcoder_lsp.cli.options import given_settings, require_writable
 from fastcoder_lsp.cli.terminal import keep_log_quiet
 from fastcoder_lsp.config import Settings, cache_folder
@@ -223,10 +223,12 @@ def run(arguments: argparse.Namespace) -> int:
     key_file = str(arguments.key_file) if arguments.key_file else None
     remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
     chosen = {"model": arguments.model, "engine": arguments.engine, "edits.model": arguments.edits_model, **remote}
-    found = FoundSettings.read(given_settings("doctor", chosen), _workspace(arguments.here))
+    folder = _workspace(arguments.here)
+    found = FoundSettings.read(given_settings("doctor", chosen), folder)
     settings = found.of_session
     checks = []
-    for check in chain(attempt("settings", lambda: check_settings(found)), examine(settings)):
+    files = () if folder is None else attempt("files", lambda: check_files(folder, found))
+    for check in chain(attempt("settings", lambda: check_settings(found)), files, examine(settings)):
         checks.append(check)
         if not arguments.json:
             show(check)

@@ -16,6 +16,8 @@ from fastcoder_lsp.config import (
     specs,
 )
 from fastcoder_lsp.config.settings_text import as_written
+from fastcoder_lsp.core.controls import counted
+from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.settings_files import layers_of_files
 
 
@@ -52,6 +54,16 @@ def check_settings(found: FoundSettings) -> Iterator[Check]:
     else:
         text = f"the defaults; {own_settings_file()} does not exist"
     yield Check("settings", "ok", text, details={"changed": changed, "files": files})
+
+
+def check_files(folder: Path, found: FoundSettings) -> Check:
+    """Whether all files of the workspace are read."""
+    rules = ReadingRules([folder], resolve(found.layers)[0])
+    count = sum(1 for _ in rules.files())
+    text, details = f"{counted(count, 'file')} of this workspace", {"count": count}
+    if rules.cut:
+        return Check("files", "note", f"only the first {text}", "To read more, raise `read.max_files`.", dict(details))
+    return Check("files", "ok", text, details=dict(details))
 
 
 def _changed(layers: Sequence[SettingsLayer]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from lsprotocol import types
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.lsp.reasons import no_room, of_rule, unknown_document
+from fastcoder_lsp.lsp.reasons import no_room, of_rule, stale_document, unknown_document
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import ContentChange, Document, Encoding, Position, position_at
 from fastcoder_lsp.workspace.paths import path_of
@@ -180,6 +180,8 @@ def request_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
     snapshot = session.documents.snapshot(uri)
     if document is None or snapshot is None:
         return unknown_document()
+    if document.is_stale:
+        return stale_document()
     folder = session.folder_of(uri)
     settings, rules = session.settings(folder, document.language), session.rules(folder)
     rule = rules.may_complete(document.file, document.language) or rules.size_reason(
