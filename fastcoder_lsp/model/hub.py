@@ -159,7 +159,7 @@ def look_up(hub_id: str) -> HubModel:
     if not isinstance(info.sha, str) or not _COMMIT.fullmatch(info.sha):
         raise unreachable(ValueError("its answer names no commit"))
     siblings = info.siblings or []
-    by_name = {one.rfilename: one for one in siblings}
+    by_name = {str(one.rfilename): one for one in siblings}
     chosen = (by_name[name] for name in choose_files(hub_id, list(by_name)))
     files = tuple(
         RemoteFile(one.rfilename, one.size or 0, *((one.lfs.sha256, "") if one.lfs else ("", one.blob_id or "")))
