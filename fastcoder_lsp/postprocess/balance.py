@@ -86,7 +86,8 @@ class _BracketScan:
 
 def _below(text: str, around: TextAround) -> list[Closer]:
     over = covered(text, around)
-    kept = [sign for sign in around.closing[over:] if sign in CLOSER_OF.values()]
+    right = zip(around.closers.signs, around.closers.ends, strict=True) if around.closing else ()
+    kept = [sign for sign, end in right if end > over and sign in CLOSER_OF.values()]
     return [Closer(sign, 0, None) for sign in kept] + around.closers_below
 
 

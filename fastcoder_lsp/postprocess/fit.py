@@ -7,7 +7,7 @@ that begins a line of its own keeps its line end. Where it would run into what s
 
 import re
 
-from fastcoder_lsp.postprocess.text_around import SYMMETRIC, TextAround
+from fastcoder_lsp.postprocess.text_around import OPENED, SYMMETRIC, TextAround
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
 
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
@@ -108,9 +108,9 @@ def _signs(body: str, right: str) -> int:
     """The length of the beginning of `right` without a word that `body` ends with, or all of `body`."""
     if right.startswith(body):
         return len(body)
-    if right.strip("*/-=+<>&#~!. \t") and not any(map(str.isalnum, right)) and body.endswith(right.strip()):
+    if right.strip("*/-=+<>&#~!.\"'` \t") and not any(map(str.isalnum, right)) and body.endswith(right.strip()):
         return len(right)
-    return len(indent(right)) + 1 if body[-1] in _STOPS and right.lstrip().startswith(body[-1]) else 0
+    return len(indent(right)) + 1 if body[-1] in ",;" and right.lstrip().startswith(body[-1]) else 0
 
 
 def _closed(body: str, right: str, around: TextAround) -> int:
@@ -160,10 +160,12 @@ def walk(text: str, around: TextAround) -> tuple[list[int], list[str]]:
             at = strings[at]
         else:
             tag = _TAG.match(text, at)
-            if tag and f"</{tag[1]}>" in signs:
-                own.append(f"</{tag[1]}>")
-            elif own and own[-1][0] == "<" and text.startswith(own[-1], at):
-                at += len(own.pop()) - 1
+            inner = f"</{tag[1]}>" if tag else next((end for end in OPENED if text.startswith(OPENED[end], at)), "")
+            if inner in signs:
+                own.append(inner)
+            elif long := next((end for end in own if len(end) > 1 and text.startswith(end, at)), ""):
+                del own[own.index(long) :]
+                at += len(long) - 1
             elif sign in pairs and (sign != "<" or text[at + 1 : at + 2].strip("=")):
                 filled = filled if own else wanted == sign + pairs[sign] and at in ends
                 own.append(pairs[sign])
@@ -171,7 +173,7 @@ def walk(text: str, around: TextAround) -> tuple[list[int], list[str]]:
                 del own[len(own) - 1 - own[::-1].index(sign) :]
                 ends += [at + 1] if filled and not own else []
             at += 1
-    return ends[missing:], own[::-1]
+    return ends[missing:], own[around.spare :][::-1]
 
 
 def _before_closers(body: str, around: TextAround) -> str:
@@ -205,7 +207,7 @@ def _shortest(body: str, right: str, around: TextAround) -> str:
 def _repeats(body: str, right: str, around: TextAround) -> bool:
     """Whether `body` begins with what stands right of the cursor, and says nothing new before it."""
     said = right.strip()
-    if not any(map(str.isalnum, said)) or covered(body, around):
+    if "\n" in body or not any(map(str.isalnum, said)) or covered(body, around):
         return False
     if body.lstrip().startswith(said):
         return True
@@ -217,7 +219,8 @@ def _joins(body: str, tail: str, right: str, around: TextAround) -> bool:
     """Whether `right` may stand directly behind `body`."""
     if around.closing or "\n" in body or not any(map(str.isalnum, right)):
         return True  # a text of several lines is cut where a line of its own would end
-    if not around.left.strip() and not tail.strip("\n") and body[-1] not in "([{,.=+-*/%&|<!~:$@#\\\"'`":
+    begins = not around.left.strip() and (_wordy(right[0]) or _STATEMENT.match(right))
+    if begins and not tail.strip("\n") and body[-1] not in "([{,.=+-*/%&|<!~:$@#\\\"'`":
         return False
     if tail or not _wordy(right[0]):
         return True

@@ -99,7 +99,8 @@ _PAIR = re.compile(r"\(\)|\[\]|\{\}")
 SYMMETRIC = frozenset({'"""', "'''", "''", "**", "~~", "$$", '"', "'", "`", "|", "$", "*", "_"})
 """Closers that equal what they close."""
 _IN_PROSE = frozenset({"**", "~~", "$$", "$", "*", "_"})
-_OPENED = {"*/": "/*", "-->": "<!--"}
+OPENED = {"*/": "/*", "-->": "<!--"}
+"""Closers of comments, with what they close."""
 _OPEN_ANGLE, _CLOSED_ANGLE = re.compile(r"<(?![\s=<-])|<$"), re.compile(r"(?<![-=\s])>")
 _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")
@@ -174,8 +175,8 @@ class TextAround:
             return True
         if sign in SYMMETRIC:
             return sign in (self.head.quote, *(sign for _, sign in self.head.stack)) or self.left.count(sign) % 2 == 1
-        if sign in _OPENED:
-            return sign == self.head.comment or self.left.rfind(_OPENED[sign]) > self.left.rfind(sign)
+        if sign in OPENED:
+            return sign == self.head.comment or self.left.rfind(OPENED[sign]) > self.left.rfind(sign)
         if sign in {">", "/>"}:
             return len(_OPEN_ANGLE.findall(self.left)) > len(_CLOSED_ANGLE.findall(self.left))
         return True
@@ -187,22 +188,31 @@ class TextAround:
         return "" if right[ends[-1] if ends else 0 :].strip(";, \t") else right
 
     @cached_property
-    def unclosed(self) -> list[str]:
-        """The closers, innermost first, of what is open at the cursor and nothing right of it or below closes."""
+    def _pending(self) -> tuple[list[str], list[str]]:
+        """The closers of what is open at the cursor, and those that close it right of it and below, innermost first."""
         head, signs = self.head, self.closers.signs
         quote = "" if head.stack and head.stack[-1][1] == head.quote else head.quote
-        if self.language not in KNOWN or head.comment or (quote and quote not in signs):
-            return []
-        opened, given = wanted(head.stack, quote), [closer.sign for closer in self.closers_below]
-        if self.closing:
-            given = [sign for sign in signs[signs.index(quote) if quote else 0 :] if sign in {quote, *")]}`"}] + given
-        elif quote:
-            return []
+        if self.language not in KNOWN or head.comment or (quote and (quote not in signs or not self.closing)):
+            return [], []
+        given = [sign for sign in signs[signs.index(quote) if quote else 0 :] if sign in {quote, *")]}`"}]
+        return wanted(head.stack, quote), [*(given if self.closing else []), *(one.sign for one in self.closers_below)]
+
+    @cached_property
+    def unclosed(self) -> list[str]:
+        """The closers, innermost first, of what is open at the cursor and nothing right of it or below closes."""
+        opened, given = self._pending
         missing = max(len(opened) - len(given), 0)
         if opened[missing:] == given:
             return opened[:missing]
         fits = [at for at in range(len(opened)) if all(map(str.__eq__, opened[at:], given))]
         return opened[: fits[0]] if len(fits) == 1 and not self.whole_after else []
+
+    @cached_property
+    def spare(self) -> int:
+        """How many brackets the document closes right of the cursor and below beyond those that are open."""
+        opened, given = self._pending
+        more = len(given) - len(opened)
+        return more if self.whole_before and self.whole_after and more > 0 and given[more:] == opened else 0
 
     def strings_in(self, text: str) -> tuple[dict[int, int], str]:
         """The ends of the strings and comments in `text`, by their beginnings, and the quote of one that stays open."""
