@@ -23,10 +23,11 @@ from fastcoder_lsp.workspace.languages import is_known, language_of
 AnyForm = TypeVar("AnyForm", bound="Fields")
 _Words = Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=64)]
 _Ms = Annotated[float, Meta(ge=-1, le=3_600_000)] | None
-_Number = int | float | None
+_Number = int | float | None  # a script's client may send 16.0 for 16
 _Name = Annotated[str, Meta(max_length=4096)] | None
 _Texts = Annotated[list[str], Meta(max_length=16)]
-_Choices = Annotated[int, Meta(ge=1, le=16)] | None
+_MOST_CHOICES = 16
+_NOTHING = msgspec.Raw(b"null")
 _EXTRAS = 256
 _UNLIMITED = -1, -2  # llama.cpp's numbers for "until the end" and "until the context is full"
 
@@ -46,7 +47,7 @@ class Fields(Struct, kw_only=True):
     model: _Name = None
     n_probs: _Number = None
     grammar: str | None = None
-    json_schema: msgspec.Raw | None = None
+    json_schema: msgspec.Raw = _NOTHING
     filename: _Name = None
     language: _Name = None
 
@@ -80,7 +81,7 @@ class LlamaFields(Fields, kw_only=True):
     t_max_prompt_ms: _Ms = None
     t_max_predict_ms: _Ms = None
     response_fields: _Words | None = None
-    alternatives: Annotated[int, Meta(ge=1, le=MOST_ALTERNATIVES)] | None = None
+    alternatives: _Number = None
 
     @property
     def patience_ms(self) -> float | None:
@@ -116,12 +117,15 @@ class OpenAIForm(Fields, kw_only=True):
 
     prompt: str | _Texts
     suffix: str | None = None
-    n: _Choices = None
-    best_of: _Choices = None
+    n: _Number = None
     stream_options: StreamOptions | None = None
     echo: bool | None = None
-    seed: int | None = None
-    logprobs: int | bool | None = None
+    logprobs: float | bool | None = None
+
+    @property
+    def choices(self) -> int:
+        """The number of equal answers; RequestError if it is no such number."""
+        return _count("n", self.n, _MOST_CHOICES)
 
 
 class MistralForm(Fields, kw_only=True):
@@ -144,18 +148,19 @@ class OllamaForm(Fields, kw_only=True):
     prompt: str | None = None
     suffix: str | None = None
     options: OllamaOptions | None = None
-    format: msgspec.Raw | None = None
+    format: msgspec.Raw = _NOTHING
     images: list[str] | None = None
 
     @property
     @override
     def limit(self) -> int | None:
-        return _length("options.num_predict", self.options.num_predict) if self.options else None
+        own = _length("options.num_predict", self.options.num_predict) if self.options else None
+        return min((some for some in (own, super().limit) if some is not None), default=None)
 
     @property
     @override
     def stops(self) -> tuple[str, ...]:
-        return _words(self.options.stop) if self.options else ()
+        return super().stops + (_words(self.options.stop) if self.options else ())
 
     @property
     @override
@@ -175,6 +180,14 @@ def _length(name: str, number: float | None) -> int | None:
     return min(int(number), _MOST_TOKENS)
 
 
+def _count(name: str, number: float | None, most: int) -> int:
+    if number is None:
+        return 1
+    if not 1 <= number <= most or int(number) != number:
+        raise RequestError(400, f"{name}: expected a whole number from 1 to {most}")
+    return int(number)
+
+
 def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
     """Decode a body as a form; raises RequestError if it is invalid."""
     try:
@@ -189,7 +202,8 @@ def _in_words(wrong: str) -> str:
     if not placed:
         return f"the request body is invalid: {wrong}"
     name = place.rstrip("`")
-    if name.startswith("prompt") and said.endswith(("`int`", "got `array`")):
+    listed = said.endswith("got `array`") and "[" in name
+    if name.startswith("prompt") and (listed or said.endswith("got `int`")):
         return f"{name}: token ids are not supported, send text"
     return f"{name}: {said[:1].lower()}{said[1:]}"
 
@@ -222,7 +236,7 @@ def read_mistral(form: MistralForm) -> tuple[InfillRequest, ...]:
 
 def read_ollama(form: OllamaForm) -> tuple[InfillRequest, ...]:
     """The request of Ollama's form, in which an empty prompt only loads the model."""
-    if form.format is not None and bytes(form.format) not in (b"null", b'""'):
+    if bytes(form.format) not in (b"null", b'""'):
         raise RequestError(400, "format is not supported: the model completes code freely")
     if form.images:
         raise RequestError(400, "images is not supported: the model reads text only")
@@ -270,9 +284,13 @@ def _request(form: Fields, parts: PromptParts) -> InfillRequest:
         language=_language(form.language or "", form.filename or "", parts.extras),
         max_tokens=form.limit,
         stop=form.stops,
-        alternatives=(form.alternatives or 1) if isinstance(form, LlamaFields) else 1,
+        alternatives=_alternatives(form),
         patience_ms=_patience_ms(form),
     )
+
+
+def _alternatives(form: Fields) -> int:
+    return _count("alternatives", form.alternatives, MOST_ALTERNATIVES) if isinstance(form, LlamaFields) else 1
 
 
 def _patience_ms(form: Fields) -> float | None:
@@ -282,7 +300,7 @@ def _patience_ms(form: Fields) -> float | None:
 def _reject_unsupported(form: Fields) -> None:
     if form.n_probs and form.n_probs > 0:
         raise RequestError(400, "n_probs is not supported: drafted tokens have no recorded probabilities")
-    if form.grammar or (form.json_schema is not None and bytes(form.json_schema) not in (b"null", b"{}")):
+    if form.grammar or bytes(form.json_schema) not in (b"null", b"{}"):
         raise RequestError(400, "grammar and json_schema are not supported: the model completes code freely")
 
 

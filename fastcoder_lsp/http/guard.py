@@ -50,7 +50,7 @@ class Guard:
         headers = Headers(scope=scope)
         origin = headers.get("origin", "").lower()
         if origin in self._rules.origins:
-            send = _sharing(send, origin)
+            send = _sharing(send, origin, headers.get("access-control-request-headers", ""))
         response = self._refused(scope["path"], headers)
         if response is None and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             response = Response(status_code=204)  # a page asks before its request, and without the key
@@ -86,15 +86,19 @@ class Guard:
 
 _ALLOWED = {
     b"access-control-allow-methods": b"GET, POST",
-    b"access-control-allow-headers": b"authorization, content-type, x-api-key",
     b"access-control-allow-private-network": b"true",
     b"vary": b"origin",
 }
 
 
-def _sharing(send: Send, origin: str) -> Send:
-    """`send` with the headers by which a browser lets a page of `origin` read the answer."""
+def _sharing(send: Send, origin: str, asked: str) -> Send:
+    """`send` with the headers by which a browser lets a page of `origin` read the answer.
+
+    `asked`: the names of the headers that the page wants to send. OpenAI's package has a dozen of its own.
+    """
     shared = [(b"access-control-allow-origin", origin.encode("latin-1")), *_ALLOWED.items()]
+    if asked:
+        shared.append((b"access-control-allow-headers", asked.encode("latin-1")))
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -122,7 +122,7 @@ class OpenAIReply(Reply):
         self._head = _head("cmpl", "text_completion", self.model)
         self._choices, self._tells_usage = 1, False
         if isinstance(form, OpenAIForm):
-            self._choices = form.n or 1
+            self._choices = form.choices
             self._tells_usage = form.stream_options is not None and bool(form.stream_options.include_usage)
 
     @override

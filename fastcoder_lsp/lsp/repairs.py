@@ -3,7 +3,7 @@
 A rejected edit would leave the server with an old text, and a rejected question the user without an answer.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from lsprotocol import types
 
@@ -39,7 +39,7 @@ class Repairs:
         if method == types.NOTEBOOK_DOCUMENT_DID_CHANGE:
             self._repair_cells(at(params, "change", "cells"))
         notebook = params.get("notebookDocument")
-        if isinstance(notebook, dict) and not _is_int(notebook.get("version")):
+        if isinstance(notebook, dict) and not _is_version(notebook.get("version")):
             notebook["version"] = 0
 
     def _number_trigger(self, params: dict[str, Any]) -> None:
@@ -48,6 +48,9 @@ class Repairs:
         Such a client is known by what it declares, and else by the first 0. Any other number means typing too.
         """
         context = params["context"] if isinstance(params.get("context"), dict) else {}
+        entry = context.get("selectedCompletionInfo")
+        if not isinstance(at(entry, "text"), str) or not isinstance(at(entry, "range"), dict):
+            context.pop("selectedCompletionInfo", None)
         kind = context.get("triggerKind")
         if not _is_int(kind) or kind not in (0, 1, 2):
             kind = int(types.InlineCompletionTriggerKind.Automatic)
@@ -62,7 +65,7 @@ class Repairs:
         document = self.documents.get(holder["uri"]) if self.documents is not None else None
         if document is not None:
             holder["uri"] = document.uri
-        if changes and not _is_int(holder.get("version")):
+        if changes and not _is_version(holder.get("version")):
             holder["version"] = 0 if document is None else document.version + 1
 
     def _repair_cells(self, cells: object) -> None:
@@ -78,7 +81,7 @@ class Repairs:
 def _complete(item: object) -> None:
     """Give a document that is opened the version and the language that the client left out."""
     if isinstance(item, dict):
-        if not _is_int(item.get("version")):
+        if not _is_version(item.get("version")):
             item["version"] = 0
         if not isinstance(item.get("languageId"), str):
             item["languageId"] = ""
@@ -96,5 +99,10 @@ def _listed(holder: object, name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _is_int(value: object) -> bool:
+def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_version(value: object) -> bool:
+    """Whether it is a version within the protocol's limits; some clients count milliseconds."""
+    return _is_int(value) and -(2**31) <= value < 2**31

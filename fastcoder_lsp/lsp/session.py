@@ -36,7 +36,7 @@ from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.indentation import IndentationSources
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.paths import path_of
+from fastcoder_lsp.workspace.paths import path_of, uri_key
 from fastcoder_lsp.workspace.regular import file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished
@@ -85,34 +85,34 @@ class ClosedDocuments:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, drop: Callable[[str], None]) -> None:
         self._loop, self._drop = loop, drop
-        self._waiting: dict[str, tuple[str, asyncio.TimerHandle]] = {}
+        self._waiting: dict[tuple[str, ...], tuple[str, str, asyncio.TimerHandle]] = {}
 
     def closed(self, uri: str, text: str) -> None:
         """Drop a closed document after the grace."""
-        self._waiting[uri] = text, self._loop.call_later(RENAME_GRACE_S, self._expire, uri)
+        key = uri_key(uri)
+        self._waiting[key] = uri, text, self._loop.call_later(RENAME_GRACE_S, self._expire, key)
 
     def opened(self, uri: str, text: str) -> str | None:
         """The closed document with the same name, or else the same text, which is then kept; None if there is none."""
-        same_text = (old for old, (old_text, _) in self._waiting.items() if old_text == text)
-        old = uri if uri in self._waiting else next(same_text, None)
-        if old is not None:
-            self.keep(old)
-        return old
+        same_text = (old for old, old_text, _ in self._waiting.values() if old_text == text)
+        old = uri if uri_key(uri) in self._waiting else next(same_text, None)
+        return None if old is None else self.keep(old)
 
-    def keep(self, uri: str) -> None:
-        """Keep a closed document."""
-        waiting = self._waiting.pop(uri, None)
-        if waiting is not None:
-            waiting[1].cancel()
+    def keep(self, uri: str) -> str | None:
+        """Keep a closed document; returns its URI as it was closed, or None if it is not waiting."""
+        waiting = self._waiting.pop(uri_key(uri), None)
+        if waiting is None:
+            return None
+        waiting[2].cancel()
+        return waiting[0]
 
     def stop(self) -> None:
         """Cancel all timers."""
-        for _, timer in self._waiting.values():
+        for *_, timer in self._waiting.values():
             timer.cancel()
 
-    def _expire(self, uri: str) -> None:
-        del self._waiting[uri]
-        self._drop(uri)
+    def _expire(self, key: tuple[str, ...]) -> None:
+        self._drop(self._waiting.pop(key)[0])
 
 
 _TRACED_DOCUMENTS = 8
@@ -372,7 +372,6 @@ class Session:
     def document_closed(self, uri: str, text: str) -> None:
         """Drop the document's state after a grace, unless it turns out to be renamed."""
         self.accepts.closed(uri)
-        self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if path is not None:
             self.service.host.send(DocumentClosed(path))
@@ -380,16 +379,23 @@ class Session:
 
     def document_renamed(self, old: str, new: str) -> None:
         """The client renamed a document: move its state."""
-        self._closed_documents.keep(old)
-        self._rename(old, new)
+        old = self._closed_documents.keep(old) or self.spelling(old)
+        self._rename(old, self.spelling(new))
+
+    def spelling(self, uri: str) -> str:
+        """The URI of an open document as the client spelt it at `didOpen`."""
+        document = self.documents.get(uri)
+        return uri if document is None else document.uri
 
     def _rename(self, old: str, new: str) -> None:
         self.outcomes.reasons.rename(old, new)
+        self.traces.rename(old, new)
         self.edits.renamed(old, new, *self.edit_path(new))
         self.service.document_renamed(old, new)
 
     def _drop(self, uri: str) -> None:
         self.outcomes.reasons.forget(uri)
+        self.traces.forget(uri)
         self.edits.reasons.forget(uri)
         self.service.document_closed(uri)
 

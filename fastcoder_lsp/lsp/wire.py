@@ -149,15 +149,18 @@ def _content_length(line: bytes) -> int | None:
 def _repair(value: dict[str, Any]) -> dict[str, Any]:
     """Repair small mistakes of clients, because rejecting an edit would corrupt the copy of the text.
 
-    A position outside the protocol's limits becomes the nearest one inside; an edit's null range becomes none.
+    A position outside the protocol's limits becomes the nearest one inside; an edit's null range becomes none, and its
+    length, which is deprecated and may be wrong, is dropped.
     """
     if len(value) == 2 and "line" in value and "character" in value:
         for key in ("line", "character"):
             number = value[key]
             if isinstance(number, int | float) and not isinstance(number, bool) and not math.isnan(number):
                 value[key] = int(min(max(number, 0), 2**31 - 1))
-    elif "text" in value and "range" in value and value["range"] is None:
-        del value["range"]
+    elif "text" in value and "range" in value:
+        value.pop("rangeLength", None)
+        if value["range"] is None:
+            del value["range"]
     return value
 
 

@@ -120,10 +120,10 @@ def uri_key(uri: str) -> tuple[str, ...]:
         parts = urlsplit(uri)
     except ValueError:
         return (uri,)
-    host, path = parts.netloc.lower(), unquote(parts.path, errors="surrogateescape")
+    host, path = unquote(parts.netloc).lower(), unquote(parts.path, errors="surrogateescape")
     if _DRIVE.match(path):
         path = path[:2].lower() + path[2:]
-    return parts.scheme, "" if host == "localhost" else host, path, parts.query, unquote(parts.fragment)
+    return parts.scheme, "" if host == "localhost" else host, path, unquote(parts.query), unquote(parts.fragment)
 
 
 def uri_of(path: Path) -> str:

@@ -40,16 +40,35 @@ def test_every_route_knows_every_name_of_the_length(
     server: ToyServer, path: str, body: dict[str, Any], name: str
 ) -> None:
     for number, says in ((8, "return s"), (8.0, "return s"), (-1, SAYS), (10**30, SAYS), (None, SAYS)):
-        more = {"options": {"num_predict": number}} if path.startswith("/api/") else {name: number}
-        code, reply = server.call(path, body | more)
+        code, reply = server.call(path, body | {name: number})
         assert (code, text_of(path, reply)) == (200, says)
+
+
+def test_ollamas_options_are_bounds_too(server: ToyServer) -> None:
+    for options, more, says in (
+        ({"num_predict": 8.0}, {"max_tokens": 12}, "return s"),
+        ({"num_predict": -1}, {"n_predict": 8}, "return s"),
+        ({"stop": "("}, {"stop": [" sum"]}, "return"),
+        ({}, {"format": "", "json_schema": {}, "stop": "("}, "return sum"),
+    ):
+        reply = server.call("/api/generate", {**ASK, **more, "options": options, "stream": False})[1]
+        assert reply["response"] == says
 
 
 @pytest.mark.parametrize(("path", "body"), ROUTES)
 def test_nulls_and_unknown_fields_are_accepted(server: ToyServer, path: str, body: dict[str, Any]) -> None:
     names = {name for kind in (InfillForm, CompletionForm, OpenAIForm, OllamaForm) for name in kind.__struct_fields__}
     nulls: dict[str, Any] = {name: None for name in names if not (name == "stream" and path.startswith("/api/"))}
-    unknown = {"temperature": 0.7, "top_p": "x", "user": [], "logit_bias": {}, "keep_alive": "5m", "random_seed": 3}
+    unknown = {
+        "temperature": 0.7,
+        "seed": 1.5,
+        "json_schema": {},
+        "top_p": "x",
+        "user": [],
+        "logit_bias": {},
+        "keep_alive": "5m",
+        "random_seed": 3,
+    }
     code, reply = server.call(path, nulls | body | unknown)
     assert (code, text_of(path, reply)) == (200, SAYS)
 
@@ -67,6 +86,7 @@ def test_nulls_and_unknown_fields_are_accepted(server: ToyServer, path: str, bod
         ("prompt", {}),
         ("prompt", [1, 2]),
         ("prompt", [[1, 2]]),
+        ("json_schema", {"type": "object"}),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(
@@ -76,7 +96,24 @@ def test_a_wrong_value_is_refused_by_name(
     code, reply = server.call(path, body | changed)
     message = reply["error"] if path == "/api/generate" else reply["error"]["message"]
     assert code == 400
-    assert message.startswith(("options.num_predict" if "options" in changed else name,))
+    named = "options.num_predict" if "options" in changed else name
+    assert named in message.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [(["a = 1\n"], "expected `str | null`"), ([], "expected `str | null`"), (5, "token ids are not supported")],
+)
+def test_only_numbers_are_called_token_ids(server: ToyServer, prompt: object, says: str) -> None:
+    code, reply = server.call("/infill", {"prompt": prompt})
+    assert (code, says in reply["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(2, 200), (2.0, 200), (1.5, 400), (0, 400), (17, 400), ("2", 400)])
+def test_the_number_of_choices_is_whole(server: ToyServer, number: object, code: int) -> None:
+    status, reply = server.call("/v1/completions", {**ASK, "n": number, "seed": 5.0})
+    assert status == code
+    assert len(reply["choices"]) == 2 if code == 200 else reply["error"]["message"].startswith("n: ")
 
 
 def test_the_last_event_of_a_stream_counts_tokens_if_asked(server: ToyServer) -> None:
@@ -188,10 +225,11 @@ def test_only_allowed_origins_are_let_in(start: Start, headers: dict[str, str], 
 
 def test_an_allowed_page_may_ask_whether_it_may_ask(start: Start) -> None:
     server = start("x\n", door=AccessRules("k" * 20, frozenset(), ORIGINS.origins))
-    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    wanted = "authorization,content-type,x-stainless-lang"  # those of OpenAI's package
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": wanted}
     for origin, code in (("https://editor.example", 204), ("https://evil.com", 403)):
         status, _, told = server.exchange("/infill", method="OPTIONS", headers={**asks, "Origin": origin})
-        assert (status, "authorization" in (told.get("access-control-allow-headers") or "")) == (code, code == 204)
+        assert (status, told.get("access-control-allow-headers")) == (code, wanted if code == 204 else None)
     status, _, told = server.exchange("/infill", INFILL, headers={"Origin": "https://editor.example"})
     assert (status, told["access-control-allow-origin"]) == (401, "https://editor.example")
     assert server.call("/v1/models", headers={"Origin": "http://evil.com", "Host": "evil.com"})[0] == 403

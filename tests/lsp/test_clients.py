@@ -190,7 +190,7 @@ async def test_another_change_empties_the_menu(brake: Brake) -> None:
         assert (await server.answer(asked))["result"]["items"] == []
 
 
-@pytest.mark.parametrize("version", [None, "3", 1.5, True, "none"])
+@pytest.mark.parametrize("version", [None, "3", 1.5, True, 1_795_899_743_000, "none"])
 async def test_a_change_without_a_version_is_taken(version: object) -> None:
     number = {} if version == "none" else {"version": version}
     async with initialized() as server:
@@ -210,6 +210,8 @@ SPELLINGS = (
     ("file:///c%3A/a.py", "file:///c:/a.py", "file:///C:/a.py", "FILE:///c%3a/a.py"),
     ("file:///p/a%20b%2Bc.py", "file:///p/a b+c.py", "file:///p/%61%20b+c.py"),
     ("untitled:Unnamed%201", "untitled:Unnamed 1"),
+    ("jdt://contents/a%20b.java?x=%3D", "jdt://contents/a b.java?x=="),
+    ("vscode-remote://ssh-remote%2Bhost/p/a.py", "vscode-remote://ssh-remote+host/p/a.py"),
 )
 
 
@@ -223,8 +225,42 @@ async def test_a_document_is_the_same_however_its_uri_is_spelt(spellings: tuple[
                 assert (await server.text(opened))["text"] == f"x{version} = "
                 assert await server.inline(other, 0, 5)
                 assert (await server.call("fastcoder/trace", {"uri": other})) is not None
+                told = {"command": "fastcoder.why", "arguments": [other]}
+                assert "last answer" in (await server.call("workspace/executeCommand", told))["text"]
             server.notify("textDocument/didClose", {"textDocument": {"uri": spellings[number - 1]}})
             assert (await server.call("fastcoder/stats"))["open_documents"] == 0
+
+
+@pytest.mark.parametrize(
+    ("opened", "renamed"), [("file:///p/é.py", "file:///p/%C3%A9.py"), ("file:///c%3A/é.py", "file:///C:/%c3%A9.py")]
+)
+async def test_a_renamed_document_takes_its_state_along(opened: str, renamed: str) -> None:
+    new = "file:///p/new.py"
+    async with initialized() as server:
+        server.open(opened, "x = ")
+        assert await server.inline(opened, 0, 4)
+        server.notify("textDocument/didClose", {"textDocument": {"uri": opened}})
+        server.notify("workspace/didRenameFiles", {"files": [{"oldUri": renamed, "newUri": new}]})
+        server.open(new, "y = ")  # another text: only the renaming tells
+        told = await server.call("fastcoder/why", {"textDocument": {"uri": new}})
+        assert "last answer" in told["text"]
+
+
+async def test_a_wrong_length_does_not_lose_an_edit() -> None:
+    async with initialized() as server:
+        server.open(URI, "x = ")
+        place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+        for version, length in enumerate((-1, 2**40, "x", None, 1.5), start=2):
+            change = {"range": place, "rangeLength": length, "text": str(version)}
+            server.change(URI, version, [change])
+            assert (await server.text(URI))["text"] == f"{version} = "
+
+
+@pytest.mark.parametrize("entry", [{}, "x", {"text": 5}, {"range": None, "text": "x"}])
+async def test_a_malformed_menu_entry_is_no_entry(entry: object) -> None:
+    async with initialized() as server:
+        server.open(URI, "x = ")
+        assert await server.inline(URI, 0, 4, selectedCompletionInfo=entry)
 
 
 async def test_different_documents_stay_apart() -> None:

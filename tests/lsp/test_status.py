@@ -198,7 +198,8 @@ async def test_a_completion_can_be_traced() -> None:
         await client.inline(URI, 0, 5)
         assert await client.call("fastcoder/trace", {"uri": URI}) == traced
         client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
-        assert await client.call("fastcoder/trace", {"uri": URI}) is None
+        client.open(URI, f"x = {SAYS[0]}")
+        assert await client.call("fastcoder/trace", {"uri": URI}) == traced
         answer = await client.answer(client.ask("fastcoder/trace", {"uri": 5}))
         assert answer["error"]["code"] == -32602
 

@@ -48,6 +48,7 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
 
 def explanation(session: Session, uri: str) -> dict[str, object]:
     """Why a document has no suggestion, as text and as items."""
+    uri = session.spelling(uri)
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     edits = _edits(session, uri)
     headline = _headline(session, uri, edits)
