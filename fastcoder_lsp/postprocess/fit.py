@@ -6,6 +6,7 @@ that begins a line of its own keeps its line end. Where it would run into what s
 """
 
 import re
+from bisect import bisect_left
 
 from fastcoder_lsp.postprocess.text_around import OPENED, SYMMETRIC, TextAround
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
@@ -16,6 +17,7 @@ _SURE = 12  # a text of several lines repeats so many characters, or all that st
 _ARROW = re.compile(r"[-=]>")
 _INTERPOLATION = re.compile(r"[$#]\{[^{}\n]*\}|\\\([^()\n]*\)|\\.")
 _TAG = re.compile(r"<([A-Za-z][\w:.-]*)")
+_PLAIN = re.compile(r"[^\W_]+|[ \t\n.=]+")  # no sign begins or ends with these
 _FIRST_WORD = re.compile(r"\s*(\w+)")
 _STATEMENT = re.compile(
     r"(?:async|class|const|def|enum|export|fn|func|function|impl|import|interface|let|local|package|private|protected|"
@@ -146,7 +148,12 @@ def walk(text: str, around: TextAround) -> tuple[list[int], list[str]]:
     ends, own, at = list[int](), list[str](), 0
     pairs = {**CLOSER_OF, "<": ">"} if ">" in signs else CLOSER_OF
     filled = False  # whether it fills an empty pair of brackets right of the cursor
+    begins = [*sorted(strings), len(text)]
     while at < len(text):
+        plain = _PLAIN.match(text, at, begins[bisect_left(begins, at)])
+        if plain is not None:
+            at = plain.end()
+            continue
         wanted = signs[len(ends)] if len(ends) < len(signs) else ""
         sign = text[at]
         if wanted and not own and text.startswith(wanted, at) and not _ARROW.match(text, at - 1, at + 1):
