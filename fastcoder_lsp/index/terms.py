@@ -5,6 +5,7 @@ words may share one, which costs a little precision and no vocabulary.
 """
 
 import re
+import sys
 from array import array
 from dataclasses import dataclass
 from itertools import chain
@@ -41,7 +42,12 @@ class Terms:
     """Words to numbers; remembers the parts of identifiers. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._numbers_of = _Known().__getitem__
+        self._known = _Known()
+        self._numbers_of = self._known.__getitem__
+
+    def allow(self, names: int) -> None:
+        """Number at most so many further identifiers, which takes most of the time; others count as no words."""
+        self._known.left = names
 
     def of_lines(self, text: str) -> LineTerms:
         """All words of a text by its lines, which end with line feeds."""
@@ -62,7 +68,12 @@ class Terms:
 class _Known(dict[str, tuple[int, ...]]):
     """Identifier, or a line's end → its words' numbers; a dictionary, whose look-up is faster than a method of ours."""
 
+    left = sys.maxsize
+
     def __missing__(self, name: str) -> tuple[int, ...]:
+        if self.left <= 0 and name != "\n":
+            return ()
+        self.left -= 1
         if len(self) >= _KNOWN:
             self.clear()
         if name == "\n":

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, bounded
 from fastcoder_lsp.core.arrays import Floats, Int32s
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
@@ -148,7 +148,9 @@ def query_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQuer
 
 
 def around(text: str, offset: int, above: int, below: int) -> str:
-    """The line of a cursor, with some lines above and below it."""
+    """The line of a cursor, with some lines above and below it; only parts of lines that are too long."""
+    first, text = bounded.near(text, offset)
+    offset -= first
     begin = text.rfind("\n", 0, offset)
     for _ in range(above):
         begin = text.rfind("\n", 0, begin) if begin >= 0 else -1

@@ -32,6 +32,9 @@ OPEN_DOCUMENTS = 16  # the most recent open documents are searched whatever the 
 MOST_OPEN = 200_000  # longest open document, in characters, that is searched whatever the index says
 MOST_CHARACTERS = 150_000
 """Characters of files and open documents whose words are found anew for one prompt; the next prompt finds others'."""
+MOST_NAMES = 6_000
+"""Identifiers that are numbered for one prompt; so many characters of code rarely have more, data may have ten times as
+many."""
 GOOD_ENOUGH = 0.7
 """A prompt keeps its snippets while their score is at least this share of the best that could be found."""
 MOST_AHEAD = 600
@@ -119,6 +122,8 @@ class RepositoryContext:
         folder = self._folder_of(path) if path is not None else None
         if path is None or folder is None or not path.is_relative_to(folder.root):
             return NOTHING
+        for known in tuple(self._folders.values()):
+            known.terms.allow(MOST_NAMES)
         opened, room = self._follow_open(self._open_texts())
         words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
@@ -182,6 +187,7 @@ class RepositoryContext:
             words = None
         if words is None:
             words = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent)
+            words.terms.allow(MOST_NAMES)
             self._folders[folder.root] = words
         words.follow(folder.rules, reported=self._reported())
         if self._wait_s:
@@ -266,7 +272,7 @@ class _QuestionFiles:
 def _clean(piece: ContextSnippet, files: Iterable[str]) -> ContextSnippet:
     """A piece without lines that look like secrets, with the lines above it in each of these texts of its file."""
     language, text = language_of(Path(piece.path)), piece.text
-    for file in files:
+    for file in dict.fromkeys(filter(None, files)) or ("",):
         text = in_file(text, file, language)
     return replace(piece, text=text)
 

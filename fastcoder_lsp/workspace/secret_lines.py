@@ -19,12 +19,18 @@ _BARE: Final = re.compile(
     "restructuredtext|shellscript|sql|tcl|terraform|toml|xml|yaml"
 )
 """Languages whose values need no quotes."""
+_ABROAD: Final = (
+    r"kennwort|zugangsdaten|geheim|contrase|clave(?!l)|senha|mot_?de_?passe|парол|секрет|ключ|has[łl]o|heslo|geslo|lozink|"
+    r"wachtwoord|l[öo]senord|passord|lykilor[dð]|adgangskode|kodeord|salasana|parool|slapta[zž]od|[şs]ifre|parola|jelsz|"
+    r"kata_?sandi|m[aậ]t_?kh[aẩ]u|รหัสผ่าน|סיסמ|كلمة|κωδικ|συνθηματικ|पासवर्ड|密[码碼]|口令|暗証|パスワード|비밀번호|암호"
+)
+"""Names in other languages than English."""
 _NAME: Final = (
-    r"(?:pass(?:w(?:or[dt]|d|ort)?|phrase|code|key|in|out)?s?(?![a-z])|p?asswd|passw|pwd|pswd|secret|token|credential|"
+    r"(?:p[4@]ssw|pass(?:w(?:or[dt]|d|ort)?|phrase|code|key|in|out)?s?(?![a-z])|p?asswd|passw|pwd|pswd|secret|token|credential|"
     r"bearer|(?<![a-z])(?:pw|psk|pin|mdp|otp|cred)s?(?![a-z])|mnemonic|seed|pepper|chararray|identified by|"
     r"(?:api|access|private|signing|encryption|master|account|auth|aes|hmac|jwt|crypto|license|shared|session|storage|"
-    r"symmetric|ssh|app)[._: -]?key|kennwort|contrase|senha|mot_?de_?passe|парол|has[łl]o|heslo|wachtwoord|"
-    r"l[öo]senord|salasana|[şs]ifre|parola|jelsz|kodeord|clave_?secreta|密[码碼]|口令|パスワード|비밀번호|암호)"
+    r"symmetric|ssh|app)[._: -]?key|"
+    rf"{_ABROAD})"
 )
 _NAMED: Final = _NAME + (
     r"(?![_ -]?(?:type|name|field|len|count|rate|id\b|ur[li]|path|file|class|error|hint|label|prompt|max|min|size|"
@@ -34,15 +40,15 @@ _CALL: Final = (
     r"(?:log_?-?(?:in|on)|(?:create|add)_?user|auth\w{0,20}|sequelize|mysqli?\w{0,20}|pdo|[ed]n?crypt\w{0,20}|s?crypt|"
     r"hmac\w{0,20}|(?:bcrypt|argon2?|jwt|wifi)\W{0,3}\w{0,20}|hash_?sync|pbkdf\w{0,20}|keyspec|sign_?with|fernet|"
     r"connect(?:ion)?|unlock|getbytes|set_?key|new_?cipher\w{0,20}|cipheriv|signer|signed_?string|compare_?\w{0,20}|"
-    r"timingsafe\w{0,9}|addlogin|joken|bind|_open|(?<=\.)session)[!?]?(?:\(|[,:]? [\"'(]|\W{1,3}\w{1,20}\()"
+    r"timingsafe\w{0,9}|addlogin|joken|bind|_open|ftp\w{0,4}|"
+    r"(?<=\.)session)[!?]?(?:\s?=?\s?\(|[,:]? [\"'(]|\W{1,3}\w{1,20}\()"
 )
 _STEMS: Final = re.compile(
-    r"pass|pwd|pw|pswd|secret|token|cred|bearer|psk|pin|mdp|otp|key|mnemonic|seed|pepper|chararray|identified|kennw|"
-    r"contras|senha|mot_?de|парол|has[łl]o|heslo|wachtw|l[öo]senord|salas|[şs]ifre|parola|jelsz|kodeo|clave|密|口令|"
-    r"パスワ|비밀번호|암호|log|user|auth|sequel|sql|pdo|crypt|hmac|argon|jwt|wifi|hash|pbkdf|sign|fernet|connect|"
+    r"pass|pwd|pw|pswd|secret|token|cred|bearer|psk|pin|mdp|otp|key|mnemonic|seed|pepper|chararray|identified|"
+    r"log|user|auth|sequel|sql|pdo|crypt|hmac|argon|jwt|wifi|hash|pbkdf|sign|fernet|connect|"
     r"unlock|getbytes|cipher|compare|joken|bind|_open|session|cookie|salt|dsn|sid|nonce|redis|sudo|://|-----begin|"
     r"machine|\$[256ay]|curl|docker|podman|zip|7z|ldap|ssl|sshp|plink|http|net u|vault|smbcl|lftp|master|require|basic|"
-    r"akia|asia|aiza|eyj|sk-|gh[opsur]_|glpat|xox|npm_|hf_|shp|ya29|sg\.|hooks|define|helm|gpg|maria|@tcp|timing"
+    rf"{_ABROAD}|p[4@]ss|ftp|akia|asia|aiza|eyj|sk-|gh[opsur]_|glpat|xox|npm_|hf_|shp|ya29|sg\.|hooks|define|helm|gpg|maria|@tcp|timing"
 )
 """A quick filter for lines in lower case."""
 _WEAK: Final = (
@@ -64,8 +70,9 @@ _KNOWN: Final = re.compile(
 """Keys of known issuers, addresses with a password, and commands that take one without a name."""
 _SHOWN: Final = r"[\"'\\(]{0,3}(?:\$\{\w{0,40}:?[-=?])?([^\s\"'`,;&<>(){}\[\]\\|]{4,})(?=[\s\"'`,;&<>\\)}\]|]|$)"
 _ASSIGNED: Final = re.compile(
-    rf"(?:{_NAMED}|auth)\w{{0,12}}[\"'\]\\]{{0,3}}\s{{0,3}}(?:\b(?:is|was)\b:?|[:=?]{{1,3}}>?|<\w{{1,20}}>|[>|]|\s)"
-    rf"\s{{0,3}}[\"']?(?:(?:bearer|basic|token|n|[&!]\w+)\s)?{_SHOWN}|\b(?:bearer|basic)\s{_SHOWN}"
+    rf"(?:{_NAMED}|auth)\w{{0,12}}[\"'\]\\*`]{{0,3}}\s{{0,3}}(?:\b(?:is|was)\b:?|[:=?]{{1,3}}>?|<\w{{1,20}}>|[>|]|"
+    rf"\s(?=[\"' ]|\S*\d))\*{{0,2}}\s{{0,3}}[\"']?(?:(?:bearer|basic|token|n|[&!]\w+)\s)?{_SHOWN}"
+    rf"|\b(?:bearer|basic)\s(?=\S{{12}}){_SHOWN}"
     rf"|\blog-?in\b\W{{1,3}}\w{{1,20}} ?/ ?{_SHOWN}|\bmachine\s.{{1,80}}\bpassword\s{_SHOWN}"
     rf"|\s--?[\w-]{{0,20}}(?:pass(?:word|wd|phrase|in|out)?|secret|token|key)[\"',= ]{{1,4}}(?:pass:)?{_SHOWN}"
     rf"|\b(?:mysql|maria|docker|podman|helm|az\b|oc\b|cf\b|unzip|zip|7z|redis-cli|ldap|openssl|user(?:add|mod)|gpg|sqlcmd|"
@@ -169,8 +176,9 @@ class _Scan:
         self.near, self.given = max(self.near - 1, _NEAR * (gives and last in {"|", ">"})), max(self.given - 1, 0)
         if line.strip() and line.strip(" \t])};") == "":
             self.near = 0
-        if "-----BEGIN" in line and "PRIVATE" in line and "-----END" not in line:
-            self.secret[at], self.end, self.block = True, "-----END", _KEY
+        if "-----BEGIN" in line and "PRIVATE" in line:
+            self.secret[at], self.block = True, _KEY
+            self.end = "" if "-----END" in line else "-----END"
         elif likely and _NAMES.search(low):
             self._open(at, line, last)
 

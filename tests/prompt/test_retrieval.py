@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, bounded
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt import ContextSnippet
@@ -172,6 +172,7 @@ def test_lines_around_a_cursor() -> None:
     assert around(text, 0, 5, 0) == "a"
     assert around(text, len(text), 1, 9) == "d\ne"
     assert around("", 0, 3, 3) == ""
+    assert len(around("x = 1\n" + "token(1)," * 100_000, 400_000, 5, 5)) <= 2 * bounded.NEAR
 
 
 def test_worth_of_what_is_shown() -> None:

@@ -241,3 +241,26 @@ def test_an_imported_definition_that_may_not_be_read_is_not_shown(root: Path) ->
     """It goes through the same rules as every other file."""
     text = "from app.hidden import Hidden\n\nh = Hidden()\nh."
     assert not any("Hidden" in one.text for one in found_at(finder(root), main(root, text), len(text)) if one.line)
+
+
+@pytest.mark.parametrize("where", ["file", "open", "document"])
+def test_the_names_numbered_for_one_prompt_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """A file of data may have many more names than code of the same length."""
+    monkeypatch.setattr("fastcoder_lsp.runtime.context.MOST_NAMES", 100)
+    numbered = list[str]()
+
+    def counting(name: str) -> list[str]:
+        numbered.append(name)
+        return [name]
+
+    monkeypatch.setattr("fastcoder_lsp.index.terms.words_of", counting)
+    data = STORE + "".join(f"store.put(a{number}, b{number})\n" for number in range(3_000))
+    (root / "src/app/store.py").write_text(data if where == "file" else STORE)
+    context = finder(root, {root / "src/app/store.py": data} if where == "open" else {})
+    words = context.words_at(root / "src/app/main.py")
+    assert words is not None
+    words.settle(60.0)
+    numbered.clear()
+    here = main(root, (data if where == "document" else "") + USE)
+    assert found_at(context, here, len(here.text))
+    assert 0 < len(numbered) <= 100

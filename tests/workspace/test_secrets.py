@@ -46,7 +46,7 @@ def test_few_forms_of_secrets_go_along(password: str) -> None:
         assert left.endswith("below = 2"), form
         if any(secret in left for secret in held):
             missed.append(form)
-    assert len(FORMS) == 236
+    assert len(FORMS) >= 236
     assert len(missed) <= 25, missed
 
 
