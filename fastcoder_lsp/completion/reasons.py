@@ -264,7 +264,7 @@ def no_edit_model(*, repeated: bool = False) -> Reason:
     if repeated:
         return Reason(
             "edit-none",
-            "No change that you made twice fits another place near here.",
+            "No rename, and no change that you made twice, fits another place near here.",
             f"An edit model suggests other edits. {hint}",
         )
     return Reason("edit-model", "No edit model is set.", hint)

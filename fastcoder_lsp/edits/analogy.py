@@ -130,8 +130,6 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
     if is_name(old) and is_name(replacement.new):
         if not made or not all(map(scopes.quoted, made)):
             kept = _renamed(scopes, replacement, code, made, question.path)
-        else:
-            kept += [[at] for at in code]
     else:
         kept += [[at] for at in code if _means_the_same(scopes, replacement, at, made)]
     return [[Edit(at, at + len(old), replacement.new) for at in group] for group in kept]

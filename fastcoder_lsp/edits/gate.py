@@ -127,6 +127,10 @@ class EditGate:
     def rejected(self, question: EditQuestion, edits: Sequence[Edit], at_ms: float) -> None:
         """The user rejected `edits` of the question's text."""
         self._rejected_ms = at_ms
+        self.undone(question, edits)
+
+    def undone(self, question: EditQuestion, edits: Sequence[Edit]) -> None:
+        """The user took back `edits`, which were made in the question's text."""
         self._rejected[_identity(question, patches_of(question.text, edits))] = None
         while len(self._rejected) > _MOST_REJECTED:
             self._rejected.popitem(last=False)
@@ -148,7 +152,7 @@ class EditGate:
         if any(_takes_back(patch, change) for change in own for patch in patches):
             return Reason("edit-revert", "The edit undoes your last change.", _BY_KEY)
         if _identity(question, patches) in self._rejected:
-            return Reason("edit-rejected", "You have rejected this edit before.", _BY_KEY)
+            return Reason("edit-rejected", "You have rejected or undone this edit before.", _BY_KEY)
         return None
 
 

@@ -22,7 +22,7 @@ _MOST_SENT: Final = 64  # edits that were sent and may still be accepted or reje
 class SentEdit:
     """An edit that was sent: one of those (`answer`) that answer a question.
 
-    `shown` once the editor has shown it, `settled` once it was accepted or rejected.
+    `shown` once the editor has shown it, `settled` once it was accepted or rejected, `made` once it was accepted.
     """
 
     question: EditQuestion
@@ -30,6 +30,7 @@ class SentEdit:
     answer: Sequence[Edit]
     shown: bool = False
     settled: bool = False
+    made: bool = False
 
 
 @dataclass(slots=True)
@@ -63,8 +64,10 @@ class NextEdits:
         self._sent: OrderedDict[str, SentEdit] = OrderedDict()
 
     def changed(self, uri: str, path: str, folder: str, before: str, after: str, *, accepted: bool) -> None:
-        """A document changed. `accepted`: it accepted a suggestion; an accepted edit is found here."""
+        """A document changed. `accepted`: it accepted a suggestion; edits that it accepts or undoes are found here."""
         accepted = self._accepts(uri, before, after) or accepted
+        if not accepted and (undone := self._undone(uri, after)) is not None:
+            self.gate.undone(undone.question, undone.answer)
         self.history.note(uri, path, before, after, self.clock(), accepted=accepted, folder=folder)
 
     def send(self, question: EditQuestion, edits: Sequence[Edit]) -> list[str]:
@@ -117,10 +120,15 @@ class NextEdits:
                 return True
         return False
 
+    def _undone(self, uri: str, after: str) -> SentEdit | None:
+        """The edit that was made in the text which a change restores."""
+        latest = (sent for sent in reversed(self._sent.values()) if sent.made and sent.question.uri == uri)
+        return next((sent for sent in latest if sent.question.text == after), None)
+
     def _settle(self, sent: SentEdit, *, accepted: bool) -> None:
         if sent.settled:
             return
-        sent.settled, question = True, sent.question
+        sent.settled, sent.made, question = True, accepted, sent.question
         if accepted:
             self.counts.accepted += 1
             self.gate.accepted()

@@ -150,6 +150,38 @@ def test_a_changed_call_keeps_the_meaning_of_its_names(other: str) -> None:
     assert apply(asked.text, analogous(asked)) == after + other + "    compute(a, key, 1)\n"
 
 
+SHOW = "def show(job):\n    log.info('job %s: a', job.name)\n    log.info('job %s: b', job.name)\n"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "made"),
+    [
+        ("python", "def stop(job):\n    log.info('job %s: c', job.name)\n", True),
+        ("python", "def stop(rate, *, job: Job = None):\n    log.info('job %s: c', job.name)\n", True),
+        ("python", "def stop(task):\n    log.info('job %s: c', task.name)\n", False),
+        ("python", "def stop():\n    log.info('job %s: c', job.name)\n", False),
+        ("python", "def stop(log, job):\n    log.info('job %s: c', job.name)\n", False),
+        ("python", "def stop(jobs):\n    for job in jobs:\n        log.info('job %s: c', job.name)\n", False),
+    ],
+    ids=["parameter", "keyword", "other name", "global", "other log", "loop"],
+)
+def test_a_change_that_adds_a_parameter_needs_one(language: str, text: str, made: bool) -> None:
+    asked = question(SHOW + text, SHOW.replace("log.info", "job.log.debug"), (1, 2), language=language)
+    wanted = text.replace("log.info", "job.log.debug") if made else text
+    assert apply(asked.text, analogous(asked)) == SHOW.replace("log.info", "job.log.debug") + wanted
+
+
+def test_a_word_changed_in_comments_is_changed_in_no_code() -> None:
+    text = "def f(price):\n    # the price is given\n    # the price is taken\n    return the(price)\n"
+    asked = question(text, text.replace("the price is", "the cost is"), (1, 2))
+    assert analogous(asked) == ()
+    call = "x = cart.price(item, 2)\n"
+    asked = question(call + call.replace("x", "# x", 1), call.replace("price", "cost") * 2, (0,), other=True)
+    lines = f"{call}# {call}# {call}"
+    made = question(lines, lines.replace("# x = cart.price", "# x = cart.cost"), (1, 2))
+    assert analogous(made) == ()
+
+
 def test_what_the_user_passed_over_stays() -> None:
     text = BEFORE + CALL
     passed = question(text, AFTER + CHANGED, (0, 2))

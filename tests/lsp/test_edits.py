@@ -105,7 +105,7 @@ async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> 
             {"edits.model": "", "edits.analogy": True},
             BEFORE.replace("2", "3"),
             {},
-            "No change that you made twice fits",
+            "no change that you made twice fits",
         ),
         ({"edits.model": ""}, TEXT, {}, "No edit model is set"),
         ({"edits.automatic": False}, TEXT, {}, "only when you request them by key"),
@@ -129,6 +129,17 @@ async def test_a_renamed_parameter_needs_no_model() -> None:
         change_word(client)
         [edit] = await edits(client)
         assert (edit["text"], edit["range"]) == ("amount", WORD)
+
+
+async def test_an_undone_edit_is_not_offered_again_by_itself() -> None:
+    async with initialized(workspaceFolders=[FOLDER]) as client:
+        change_word(client)
+        [edit] = await edits(client)
+        client.change(URI, 3, [{"range": edit["range"], "text": edit["text"]}])
+        client.change(URI, 4, [{"text": TEXT}])
+        assert await edits(client, 4) == []
+        assert "undone this edit before" in await why(client)
+        assert await edits(client, 4, context={"triggerKind": 1}) != []
 
 
 async def test_a_key_asks_whatever_is_automatic() -> None:
