@@ -105,7 +105,7 @@ async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> 
             {"edits.model": "", "edits.analogy": True},
             BEFORE.replace("2", "3"),
             {},
-            "no change that you made twice fits",
+            "no change that you made twice, fits",
         ),
         ({"edits.model": ""}, TEXT, {}, "No edit model is set"),
         ({"edits.automatic": False}, TEXT, {}, "only when you request them by key"),
