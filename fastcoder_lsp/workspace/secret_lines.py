@@ -20,8 +20,8 @@ _BARE: Final = re.compile(
 )
 """Languages whose values need no quotes."""
 _ABROAD: Final = (
-    r"kennwort|zugangsdaten|geheim|contrase|clave(?!l)|senha|mot_?de_?passe|парол|секрет|ключ|has[łl]o|heslo|geslo|lozink|"
-    r"wachtwoord|l[öo]senord|passord|lykilor[dð]|adgangskode|kodeord|salasana|parool|slapta[zž]od|[şs]ifre|parola|jelsz|"
+    r"kennwort|zugangsdaten|geheim|contrase|clave(?!l)|senha|mot_?de_?passe|парол|секрет|(?<![а-я])ключ(?![а-я])|"
+    r"has[łl]o|heslo|geslo|lozink|wachtwoord|l[öo]senord|passord|lykilor[dð]|adgangskode|kodeord|salasana|parool|slapta[zž]od|[şs]ifre|parola|jelsz|"
     r"kata_?sandi|m[aậ]t_?kh[aẩ]u|รหัสผ่าน|סיסמ|كلمة|κωδικ|συνθηματικ|पासवर्ड|密[码碼]|口令|暗証|パスワード|비밀번호|암호"
 )
 """Names in other languages than English."""
@@ -40,7 +40,7 @@ _CALL: Final = (
     r"(?:log_?-?(?:in|on)|(?:create|add)_?user|auth\w{0,20}|sequelize|mysqli?\w{0,20}|pdo|[ed]n?crypt\w{0,20}|s?crypt|"
     r"hmac\w{0,20}|(?:bcrypt|argon2?|jwt|wifi)\W{0,3}\w{0,20}|hash_?sync|pbkdf\w{0,20}|keyspec|sign_?with|fernet|"
     r"connect(?:ion)?|unlock|getbytes|set_?key|new_?cipher\w{0,20}|cipheriv|signer|signed_?string|compare_?\w{0,20}|"
-    r"timingsafe\w{0,9}|addlogin|joken|bind|_open|ftp\w{0,4}|"
+    r"timingsafe\w{0,9}|addlogin|joken|bind(?!\(\w+=)|_open|ftp\w{0,4}|"
     r"(?<=\.)session)[!?]?(?:\s?=?\s?\(|[,:]? [\"'(]|\W{1,3}\w{1,20}\()"
 )
 _STEMS: Final = re.compile(

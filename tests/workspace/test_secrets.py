@@ -87,6 +87,8 @@ def test_a_secret_that_is_being_typed(left: str, language: str) -> None:
         ("def check(password: str, token: str) -> ", "python"),
         ('token_type = "bea', "python"),
         ("token = tokens[", "python"),
+        ('log = log.bind(foo="bar")', "python"),
+        ('states = ["enabled", "включено", "Изключете"]', "python"),
         ('pass_rate = "', "python"),
         ("def test_that_what_was_typed_20_times_is_known_", "python"),
         ("https://example.org/api/2024-01-01/items/12345", "plaintext"),
