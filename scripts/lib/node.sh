@@ -1,9 +1,10 @@
-# Sourced after setup.sh by the scripts that build and test the VS Code extension: Node 24 with npm, from PyPI.
+# Sourced after setup.sh by the scripts that build and test the VS Code extension, and by scripts/test-clients: Node 24
+# with npm, from PyPI.
 
 node_tools="$root/.scratch/vscode"
 extension="$root/editors/vscode"
 
-# Node and npm on PATH, and what the extension's package-lock.json names in its node_modules.
+# Node and npm on PATH, from $node_tools.
 setup_node() {
     if ! "$node_tools/bin/node" --version >/dev/null 2>&1; then
         base=$(find_python) || exit 1
@@ -19,6 +20,11 @@ setup_node() {
         ln -s "$1" "$node_tools/bin/home"
     fi
     export PATH="$node_tools/bin:$PATH" npm_config_nodedir="$node_tools/bin/home" npm_config_update_notifier=false
+}
+
+# The same, and what the extension's package-lock.json names in its node_modules.
+setup_extension() {
+    setup_node
     if [ ! "$extension/node_modules/.package-lock.json" -nt "$extension/package-lock.json" ]; then
         (cd "$extension" && npm ci --no-audit --no-fund >&2)
         touch "$extension/node_modules/.package-lock.json"
