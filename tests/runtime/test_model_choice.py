@@ -53,6 +53,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Measuring]:
     def become(number: int) -> Measuring:
         measuring = Measuring(number)
         monkeypatch.setattr(timing, "measure_speeds", measuring)
+        monkeypatch.setattr(dot, "kinds_here", lambda: (dot.VNNI_256, dot.PLAIN))
         for module in (rule, model_choice):
             monkeypatch.setattr(module, "installed_bytes", lambda: measuring.facts.installed)
             monkeypatch.setattr(module, "available_bytes", lambda: measuring.facts.free)
