@@ -1,6 +1,6 @@
 """The scripted server with a tokenizer that can encode, and a drafter that reads the datastore (or the one named).
 
-With `context`, the model says the first definition of other files that its prompt holds, and no folder is scanned
+With `context`, the model calls the first definition of other files that its prompt holds, and no folder is scanned
 twice.
 """
 
@@ -40,7 +40,7 @@ class ContextPrompts(ToyPrompts):
 
 def definition_in(prompt: Tokens) -> str:
     lines = bytes(prompt[:-1]).decode().split("\n")
-    return next((line for line in lines if line.startswith("def ")), "nothing = 0")
+    return next((line[4:].rstrip(":") for line in lines if line.startswith("def ")), "nothing = 0")
 
 
 def context_runtime(model: Model, _settings: Settings, around: WorkspaceView, front: str) -> Runtime:

@@ -21,7 +21,7 @@ class Editor:
         client.open(self.uri, USES)
 
     async def says(self) -> str:
-        """The first definition in the prompt of a new place."""
+        """The call of the first definition in the prompt of a new place."""
         self.version += 1
         self.client.change(self.uri, self.version, [{"text": f"{USES}\nx{self.version} = 1\n"}])
         items: list[Json] = await self.client.inline(self.uri, 1, 0)
@@ -43,15 +43,15 @@ async def editing(tmp_path: Path) -> AsyncIterator[tuple[Editor, Path]]:
             initializationOptions={"budget": {"automatic_ms": 60_000, "invoked_ms": 60_000}},
         )
         editor = Editor(client, root)
-        await editor.until("def compute_nothing():")
+        await editor.until("compute_nothing()")
         yield editor, root
 
 
 async def test_a_saved_file_is_in_the_next_prompt(tmp_path: Path) -> None:
     async with editing(tmp_path) as (editor, root):
         write(root, {"orders.py": "def compute_total_of_order(order):\n    return order.total\n"})
-        await editor.until("def compute_total_of_order(order):")
+        await editor.until("compute_total_of_order(order)")
         write(root, {"orders.py": "def compute_total_of_order(order, tax):\n    return order.total + tax\n"})
-        await editor.until("def compute_total_of_order(order, tax):")
+        await editor.until("compute_total_of_order(order, tax)")
         write(root, {".gitignore": "orders.py\n"})
-        await editor.until("def compute_nothing():")
+        await editor.until("compute_nothing()")
