@@ -124,8 +124,7 @@ def test_what_stands_below_already_is_still_cut(language: str) -> None:
                 )
     for what, least in {"the rest of the line": 0.97, "one line": 0.97, "three lines": 0.97, "a loop": 0.97}.items():
         assert planted[what] > 10 or what == "the rest of the line"
-        few = planted[what] <= 10  # a share of so few says nothing
-        assert cut[what] >= least * planted[what] - few, (what, cut, planted)
+        assert cut[what] >= least * planted[what], (what, cut, planted)
 
 
 def _around(case: TrueRest) -> tuple[str, str, str]:
