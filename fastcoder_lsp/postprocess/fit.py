@@ -122,10 +122,10 @@ def _closed(body: str, right: str, around: TextAround) -> int:
     if not ends:
         return len(body) if right.startswith(body) else 0
     count = _net(ends, own, signs)
-    behind = right[closer_ends[-1] :]
+    behind, whole = right[closer_ends[-1] :], right.strip()
     if behind.strip(f"{_STOPS} \t"):
         if len(ends) < len(signs) or not (length := _words(body, behind)):
-            length = len(behind) if count == len(signs) and body.endswith(right.strip()) else 0
+            length = len(behind) if body.endswith(whole) and ends[0] == len(body) - len(whole) + len(signs[0]) else 0
         return closer_ends[-1] + length if length else closer_ends[count] if ends[-1] == len(body) else 0
     if count == len(signs) and behind.strip() and body[-1] in (*_STOPS, "{"):
         return len(right)
