@@ -261,7 +261,7 @@ def _agreed() -> bool:
     """Ask the user; without a terminal, the answer is yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    print("Download it? [Y/n] ", end="", file=sys.stderr, flush=True)
+    print("Continue? [Y/n] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 
