@@ -1,6 +1,6 @@
 """Pictures of the editors in a terminal, with the real server, for docs/editors.
 
-    .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [neovim-calm] [emacs]
+    .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [neovim-calm] [neovim-rename] [emacs]
     .venv/bin/python scripts/editor_pictures.py --movie
 
 Starts each editor on a copy of the sample workspace, types the beginning of a function, waits for ghost text, and
@@ -113,6 +113,16 @@ PALETTES = {
 }  # fmt: skip
 
 
+def _shows_ghost(screen: pyte.Screen) -> bool:
+    """Something stands behind the cursor's place that nobody typed."""
+    return bool(_behind_cursor(screen))
+
+
+def _behind_cursor(screen: pyte.Screen) -> str:
+    line = screen.buffer[screen.cursor.y]
+    return "".join(line[x].data for x in range(screen.cursor.x, COLUMNS)).rstrip()
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """How an editor is started on a file, and which keys bring it where the function begins."""
@@ -122,6 +132,7 @@ class Picture:
     file: str
     configuration: str
     keys: Sequence[str]
+    shows: Callable[[pyte.Screen], bool] = _shows_ghost  # what it waits for
 
 
 def _neovim(configuration: Path, file: Path) -> Sequence[str]:
@@ -141,11 +152,15 @@ READY = re.compile(r" fast(?:coder)?(?:  |$| [A-Z])")
 """What the line at the bottom says while the server has nothing to do."""
 TO_FUNCTION = ("/sum of each day\r", ":noh\r", "zt4\x19", f"o\x15{LINE}", "\r")
 BESIDE = (":vsplit %:h/models.py\r", "\x17p")
+RENAME = ("/def format_table\r", ":noh\r", "zt3\x19", "f(l", "cwspending\x1b")
 MOVIE = Picture("dark", _neovim, "init.lua", CHOSEN, ("/sum of each day\r", "zt10\x19", "odays"))
 PICTURES = {
     "neovim": Picture("dark", _neovim, "init.lua", NEOVIM, TO_FUNCTION),
     "neovim-narrow": Picture("light", _neovim, "init.lua", NEOVIM, (*BESIDE, *TO_FUNCTION)),
     "neovim-calm": Picture("dark", _neovim, "init.lua", CALM, TO_FUNCTION),
+    "neovim-rename": Picture(
+        "dark", _neovim, "init.lua", NEOVIM, RENAME, lambda screen: "\n".join(screen.display).count("spending") == 3
+    ),
     "emacs": Picture(
         "light", _emacs, "init.el", EMACS, ("\x13sum of each day\r", "\x05\x0c", f"\r\x01\x0b{LINE}", "\r")
     ),
@@ -161,13 +176,13 @@ def main() -> None:
     if options.movie:
         target, movie = DOCS / "neovim-movie.svg", Movie(PALETTES[MOVIE.background])
         serve = f'{shlex.quote(sys.executable)} -m fastcoder_lsp.cli.main "$@"'
-        photograph(MOVIE, lambda terminal: movie.record(settled(terminal)), serve)
+        photograph(MOVIE, lambda terminal: movie.record(settled(MOVIE)(terminal)), serve)
         target.write_text(movie.svg())
         print(target.relative_to(ROOT))
         return
     for name in options.pictures or PICTURES:
         target, picture = DOCS / f"{name}.svg", PICTURES[name]
-        screen = photograph(picture, settled)
+        screen = photograph(picture, settled(picture))
         target.write_text(svg(screen, PALETTES[picture.background]))
         print(target.relative_to(ROOT))
 
@@ -205,11 +220,15 @@ def photograph(picture: Picture, then: Callable[["Terminal"], object], server: s
         return terminal.screen
 
 
-def settled(terminal: "Terminal") -> "Terminal":
-    """The terminal once ghost text has stood still for a while."""
-    terminal.run_until(lambda screen: _shows_ghost(screen) and _is_ready(screen), ANSWER_S)
-    terminal.rest(2.0)
-    return terminal
+def settled(picture: Picture) -> "Callable[[Terminal], Terminal]":
+    """Waits until a terminal shows what the picture is of, and it has stood still for a while."""
+
+    def wait(terminal: Terminal) -> Terminal:
+        terminal.run_until(lambda screen: picture.shows(screen) and _is_ready(screen), ANSWER_S)
+        terminal.rest(2.0)
+        return terminal
+
+    return wait
 
 
 def _environment(home: Path, server: str) -> dict[str, str]:
@@ -230,16 +249,6 @@ def _is_connected(screen: pyte.Screen) -> bool:
 
 def _is_ready(screen: pyte.Screen) -> bool:
     return any(READY.search(line.rstrip()) for line in screen.display[-3:])
-
-
-def _shows_ghost(screen: pyte.Screen) -> bool:
-    """Something stands behind the cursor's place that nobody typed."""
-    return bool(_behind_cursor(screen))
-
-
-def _behind_cursor(screen: pyte.Screen) -> str:
-    line = screen.buffer[screen.cursor.y]
-    return "".join(line[x].data for x in range(screen.cursor.x, COLUMNS)).rstrip()
 
 
 class Terminal:
