@@ -325,7 +325,7 @@ def _print(engine: Engine, figures: Mapping[str, Figures], shares: Shares | None
 
 
 def _verdict(ours: Figures) -> str:
-    """What the figures mean for typing, by the limits that `auto` keeps."""
+    """Whether the figures are good enough for typing, by the limits that `auto` keeps."""
     step, (tokens, prefill) = ours.forward_ms["1"], next(iter(ours.prefill_ms.items()))
     prompt = prefill * PROMPT_TOKENS / int(tokens)
     good = step <= STEP_MS and prompt <= PROMPT_MS

@@ -197,7 +197,7 @@ def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
 
 
 def _in_words(wrong: str) -> str:
-    """What is wrong with a body, with the name of the field first."""
+    """The fault of a body, with the name of the field first."""
     said, placed, place = wrong.rpartition(" - at `$.")
     if not placed:
         return f"the request body is invalid: {wrong}"

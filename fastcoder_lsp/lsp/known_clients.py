@@ -1,4 +1,4 @@
-"""What a client can show of a suggestion: by what it declares, and by name where it is known to misread that.
+"""The forms of a suggestion that a client can show, by its capabilities, and by name where it is known to misread them.
 
 `KNOWN` is the only place where a client's name changes an answer. docs/editors/README.md shows the same table.
 """

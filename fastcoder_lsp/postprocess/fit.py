@@ -23,7 +23,7 @@ _STATEMENT = re.compile(
     r"(?:async|class|const|def|enum|export|fn|func|function|impl|import|interface|let|local|package|private|protected|"
     r"pub|public|return|static|struct|type|use|using|var)\b|[@#]\w"
 )
-"""What stands right of the cursor, if it begins a line of its own whatever stands left."""
+"""Text right of the cursor that begins a line of its own, whatever stands left of it."""
 
 
 def replaces(text: str, before: str, after: str, language: str = "") -> int:

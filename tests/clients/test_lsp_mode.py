@@ -21,7 +21,7 @@ ON_A_TERMINAL = "import pty, sys; pty.spawn(sys.argv[1:])"
 
 
 def play(emacs: str, file: Path) -> dict[str, Any]:
-    """What Emacs saw."""
+    """The record that Emacs wrote."""
     driver, seen = Path(__file__).parent / "lsp_mode.el", file.with_name("seen.json")
     command = [sys.executable, "-c", ON_A_TERMINAL, emacs, "-nw", "-q", "-l", str(driver), str(file), str(seen)]
     environment = os.environ | {"TERM": "xterm"}
