@@ -412,9 +412,9 @@ def _in_fence(before: str) -> bool:
     return bool(fence)
 
 
-_COLON_BLOCKS = frozenset({"python", "yaml", "nim", "gdscript", "starlark"})
+COLON_BLOCKS = frozenset({"python", "yaml", "nim", "gdscript", "starlark"})
 _END_BLOCKS = frozenset({"ruby", "lua", "shellscript", "elixir", "julia", "pascal", "vb", "fish", "crystal"})
-INDENTED = _COLON_BLOCKS | _END_BLOCKS
+INDENTED = COLON_BLOCKS | _END_BLOCKS
 """Languages whose blocks have no brackets, so that indentation shows them."""
 
 _OPENING_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>\s*$")
@@ -475,7 +475,7 @@ def opens_block(line: str, language: str) -> bool:
         return False
     if code.endswith(("{", "(", "[")):
         return True
-    if language in _COLON_BLOCKS:
+    if language in COLON_BLOCKS:
         return code.endswith(":")
     if language == "makefile":
         return bool(_MAKE_RULE.match(code))

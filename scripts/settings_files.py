@@ -86,8 +86,9 @@ In VS Code: `"[python]": {"fastcoder.quiet.lines": 1}`.
 
 Editors may read settings from a repository, which is not trusted. So each setting has a scope:
 
-- **workspace**: any source may set it. What your own file says about when, where and how much to suggest (the groups
-  @RULES@) a workspace's `fastcoder.toml` can only make stricter.
+- **workspace**: any source may set it. A workspace's `fastcoder.toml` can only make your own file stricter in
+  `popup.enabled`, `power` and the groups `languages`, `quiet`, `edits` and `where`, which say when, where and how much
+  to suggest.
 - **narrow**: a repository can only make it stricter, and lists of all sources are joined.
 - **machine**: only your own file, `initializationOptions` and the options of `serve` may set it. With a
   [client that protects machine settings](editors/protocol.md#initialization-options), such as VS Code's extension, all

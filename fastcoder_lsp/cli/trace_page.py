@@ -157,7 +157,7 @@ def _origin(source: str, match: int) -> str:
 
 def _visible(text: str) -> str:
     """Escaped; a line end gets a mark, so that a token of nothing else can be seen and pointed at."""
-    return _escaped(text).replace("\n", '<span class="end">↵</span>\n')
+    return _escaped(text.replace("\r\n", "\n")).replace("\n", '<span class="end">↵</span>\n')
 
 
 def _escaped(text: str) -> str:

@@ -10,7 +10,6 @@ import socket
 import stat
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime
 from fastcoder_lsp.config.environment import computing_environment
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
+from fastcoder_lsp.model.machine import missing_packages
 
 LONGEST_PATH: Final = 103  # longest path of a Unix socket, in bytes, that every system allows
 _UNIX: Final = hasattr(socket, "AF_UNIX")
@@ -85,7 +85,7 @@ def build(root: Path = Path(__file__).parents[1]) -> str:
 
     Two installations of one version share a process, whenever they were installed and with which Python.
     """
-    facts = hashlib.sha256(repr([name for name in _HEAVY if find_spec(name) is not None]).encode())
+    facts = hashlib.sha256(repr(missing_packages(*_HEAVY)).encode())
     for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
         with contextlib.suppress(OSError):
             facts.update(f"{path.relative_to(root).as_posix()} ".encode())

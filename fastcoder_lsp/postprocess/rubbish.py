@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
-from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, opens_block, width, without_bare_comment
+from fastcoder_lsp.syntax import (
+    COLON_BLOCKS,
+    KNOWN,
+    MARKUP,
+    indent,
+    is_comment,
+    lex,
+    opens_block,
+    width,
+    without_bare_comment,
+)
 
 _CONTROL = re.compile(
     r"<\|[\w▁/-]+\|>|<｜[^｜\n]*｜>|<\[[^\]\n]*▁[^\]\n]*\]>|▁<(?:PRE|SUF|MID|EOT)>|<fim[_-](?:prefix|middle|suffix|pad)>"
@@ -35,6 +45,8 @@ _ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif",
 _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
 """Languages whose texts are rows of like entries."""
 _DECORATORS = ("@", "#[")
+_OPENERS = ("(", "[", "{")
+_QUOTES = ('"', "'")
 _CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 
 
@@ -76,14 +88,19 @@ def without_header(text: str, around: TextAround) -> str:
     header = lines[-1] if len(lines) > 1 else around.left + lines[-1]
     below = next((line for line in around.below if line.strip()), "")
     has_body = width(indent(below)) > width(indent(header)) or (around.right.strip() and not around.closing)
-    if has_body or not (opens_block(header, language) or header.lstrip().startswith(_DECORATORS)):
+    open_bracket = language in COLON_BLOCKS and header.rstrip().endswith(_OPENERS)
+    if has_body or open_bracket or not (opens_block(header, language) or header.lstrip().startswith(_DECORATORS)):
         return text
     if len(lines) == 1:
         return text if around.left.strip() else ""
     lines.pop()
-    while lines and is_comment(lines[-1], language) and indent(lines[-1]) == indent(header):
+    while lines and _belongs_below(lines[-1], language) and indent(lines[-1]) == indent(header):
         lines.pop()
     return "\n".join(lines).rstrip()
+
+
+def _belongs_below(line: str, language: str) -> bool:
+    return is_comment(line, language) and not line.lstrip().startswith(_QUOTES)
 
 
 def comment_before_code(text: str, around: TextAround) -> str:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.trace_page import TracePage, page
@@ -80,6 +80,7 @@ def test_the_tree_shows_what_was_rejected_too() -> None:
     assert html.count("rejected") - html.count(".rejected") == 2  # the class and the title of one node
 
 
+@example("", "", "\r\n")
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
 def test_no_text_becomes_markup(title: str, before: str, said: str) -> None:
     tree = DraftTree((0, 1), (-1, 0), 1, ("", '"><script>'), (0, 1))

@@ -126,6 +126,8 @@ def test_a_word_of_the_file_is_made_longer(above: str, other: str, probable: flo
         ("", "x = 1\nif x:", "\n    y()\n", "x = 1\nif x:", "python"),
         ("", "x = 1\n\ny = {}\n", "\n", "x = 1\n\ny = {}\n", "python"),
         ("", "# A list.\n", "\n", "# A list.\n", "python"),
+        ("", "x = 1\ny = {", "\n", "x = 1\ny = {", "python"),
+        ("def f():", '\n    """Count."""\n    if x:', "\n", '\n    """Count."""', "python"),
     ],
 )
 def test_no_text_ends_in_a_header(before: str, said: str, after: str, expected: str, language: str) -> None:
