@@ -302,11 +302,6 @@ export class Workbench {
         await this.page.keyboard.press('Control+1') // from the item, which was clicked, back into the text
     }
 
-    /** What a dialog says, once there is one. */
-    async dialog(): Promise<string> {
-        return await this.page.locator('.monaco-dialog-box').innerText()
-    }
-
     /** Answer a dialog by one of its buttons. */
     async answer(button: string): Promise<void> {
         await this.page.locator('.monaco-dialog-box .monaco-button', { hasText: exactly(button) }).click()
