@@ -6,6 +6,7 @@ where it is shown, with the lines just above it, and the size of a file costs no
 
 import re
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import Final
 
@@ -104,10 +105,8 @@ _PARTS: Final = re.compile(r"[a-z]+|[A-Z]+|\d+")
 
 def judge(lines: Sequence[str], language: str) -> list[bool]:
     """Whether each of some consecutive lines looks like a secret, or part of one."""
-    scan = _Scan(lines, _BARE.fullmatch(language) is not None)
-    for at, line in enumerate(lines):
-        scan.read(at, line)
-    return scan.secret
+    scan = _Scan(_BARE.fullmatch(language) is not None)
+    return [scan.read(line) for line in lines]
 
 
 def without_secrets(text: str, language: str, above: str = "") -> str:
@@ -131,9 +130,20 @@ def judge_unfinished(above: str, lines: Sequence[str], language: str) -> list[bo
 
 def in_secret(before: str, language: str) -> bool:
     """Whether the text left of the cursor looks like part of a secret, or like its beginning."""
-    *above, left = [*_near(before), before[before.rfind("\n") + 1 :]]
+    start = before.rfind("\n") + 1
+    left, above = before[start:], before[max(start - REACH, 0) : start]
     begun = f"{left}Zx7Kq2Wv" if left.rstrip()[-1:] in {"'", '"', "`", "=", ":"} else left
-    return judge([*above, left], language)[-1] or judge([*above, begun], language)[-1]
+    scan = _below(above, _BARE.fullmatch(language) is not None)
+    return copy(scan).read(left) or copy(scan).read(begun)
+
+
+@lru_cache(maxsize=8)
+def _below(above: str, bare: bool) -> "_Scan":
+    """The scan of `above`, which stays the same while the user types in a line."""
+    scan = _Scan(bare)
+    for line in _near(above):
+        scan.read(line)
+    return scan
 
 
 def tells_secret(message: str, source: str, secret: frozenset[str]) -> bool:
@@ -157,43 +167,44 @@ def _near(above: str) -> list[str]:
 class _Scan:
     """Judges lines from the first to the last; `near` and `given` count the lines below that a name still reaches."""
 
-    def __init__(self, lines: Sequence[str], bare: bool) -> None:
-        self.bare, self.secret = bare, [False] * len(lines)
-        self.end, self.block, self.near, self.given = "", 0, 0, 0
+    def __init__(self, bare: bool) -> None:
+        self.bare, self.end, self.block, self.near, self.given = bare, "", 0, 0, 0
 
-    def read(self, at: int, line: str) -> None:
+    def read(self, line: str) -> bool:
+        """Whether the next line looks like a secret, or part of one."""
         if self.end or len(line) > MAX_LINE:
-            self.secret[at], self.block = True, self.block - 1
+            self.block -= 1
             self.end = self.end if self.block > 0 and self.end not in line else ""
-            return
+            return True
         low, last = line.lower(), line.rstrip()[-1:]
         likely = _STEMS.search(low) is not None or _RUN.search(line) is not None
         gives = bool(self.near or self.given) and _GIVES.match(line) is not None
+        secret = likely and _shows(line, low, self.bare)
         if gives or self.near:
             bare = (line.partition(": ")[2] or line.strip(" -"),) if self.bare else ()
-            self.secret[at] = (gives and self.bare) or any(map(_is_value, (*_literals(line), *bare)))
-        self.secret[at] |= likely and _shows(line, low, self.bare)
+            secret |= (gives and self.bare) or any(map(_is_value, (*_literals(line), *bare)))
         self.near, self.given = max(self.near - 1, _NEAR * (gives and last in {"|", ">"})), max(self.given - 1, 0)
         if line.strip() and line.strip(" \t])};") == "":
             self.near = 0
         if "-----BEGIN" in line and "PRIVATE" in line:
-            self.secret[at], self.block = True, _KEY
-            self.end = "" if "-----END" in line else "-----END"
-        elif likely and _NAMES.search(low):
-            self._open(at, line, last)
+            self.block, self.end = _KEY, "" if "-----END" in line else "-----END"
+            return True
+        return (likely and _NAMES.search(low) is not None and self._opens(line, last, secret)) or secret
 
-    def _open(self, at: int, line: str, last: str) -> None:
-        """A line names a secret, and lines below may give its value."""
+    def _opens(self, line: str, last: str, secret: bool) -> bool:
+        """Whether a line that names a secret opens its value; the lines below may give it."""
         opened = _OPENS.search(line)
         mark = (opened[1] or opened[2]) if opened else ""
         if opened and mark and (opened[2] or line.count(mark) % 2):
-            self.secret[at], self.end, self.block = True, mark, _STRING
-        elif opened or (self.bare and (last == ":" or line[:1] == "[")):
+            self.end, self.block = mark, _STRING
+            return True
+        if opened or (self.bare and (last == ":" or line[:1] == "[")):
             self.near = _NEAR
         elif self.bare and line.startswith("kind:"):
             self.near = _STRING
-        elif not self.secret[at]:
+        elif not secret:
             self.given = _NEAR
+        return False
 
 
 @lru_cache(maxsize=4096)
