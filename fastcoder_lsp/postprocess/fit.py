@@ -18,7 +18,7 @@ _ARROW = re.compile(r"[-=]>")
 _INTERPOLATION = re.compile(r"[$#]\{[^{}\n]*\}|\\\([^()\n]*\)|\\.")
 _TAG = re.compile(r"<([A-Za-z][\w:.-]*)")
 _PLAIN = re.compile(r"[^\W_]+|[ \t\n.=]+")  # no sign begins or ends with these
-_FIRST_WORD = re.compile(r"\s*(\w+)")
+_FIRST_WORD = re.compile(r"\s*(\w+|[^\w\s]\W+[^\w\s])")  # or a run of signs, such as `() =>`
 _STATEMENT = re.compile(
     r"(?:async|class|const|def|enum|export|fn|func|function|impl|import|interface|let|local|package|private|protected|"
     r"pub|public|return|static|struct|type|use|using|var)\b|[@#]\w"
@@ -127,7 +127,7 @@ def _closed(body: str, right: str, around: TextAround) -> int:
         if len(ends) < len(signs) or not (length := _words(body, behind)):
             length = len(behind) if body.endswith(whole) and ends[0] == len(body) - len(whole) + len(signs[0]) else 0
         return closer_ends[-1] + length if length else closer_ends[count] if ends[-1] == len(body) else 0
-    if count == len(signs) and behind.strip() and body[-1] in (*_STOPS, "{"):
+    if not "".join(signs[count:]).strip("()[]{}") and behind.strip() and body[-1] in (*_STOPS, "{"):
         return len(right)
     return closer_ends[count]
 
@@ -219,7 +219,8 @@ def _repeats(body: str, right: str, around: TextAround) -> bool:
     if body.lstrip().startswith(said):
         return True
     first = _first_word(said)
-    return bool(first) and _first_word(body) == first and (_wordy(body[-1]) or body[-1] in ")]}\"'`;")
+    ends = _wordy(body[-1]) or body[-1] in ")]}\"'`;" or (body[-1] == ">" and not _ARROW.search(body[-2:]))
+    return bool(first) and _first_word(body) == first and ends
 
 
 def _joins(body: str, tail: str, right: str, around: TextAround) -> bool:
@@ -234,6 +235,8 @@ def _joins(body: str, tail: str, right: str, around: TextAround) -> bool:
     if _wordy(body[-1]):
         return _wordy(around.left[-1:]) and all(map(_wordy, body))
     plain = around.language in KNOWN - MARKUP and not around.head.quote and not around.head.comment
+    if plain and body[-1] == ":" and opens_block(around.left + body, around.language):
+        return False
     return not (plain and body[-1] in ")]}" and not (body[0] in CLOSER_OF and CLOSER_OF[body[0]] == body[-1]))
 
 

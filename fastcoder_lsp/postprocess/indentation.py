@@ -214,12 +214,20 @@ def _in_style(text: str, around: TextAround) -> str:
     if len(inner) != 1 or not unit or around.head.quote or around.head.comment or _aligned(lines):
         return text
     if inner == {" "} and unit == "\t" and around.language not in _NO_TABS:
-        own = _own_unit(lines, width(indent(around.left)) // 4)
+        above = around.left if around.left.strip() else around.above
+        depth = width(indent(above)) // 4 + syntax.opens_block(above, around.language)
+        own = _own_unit(lines, depth)
         return _outside_strings(text, around, lambda line: _with_levels(line, own, unit))
     if inner == {"\t"} and unit != "\t":
         return _outside_strings(text, around, lambda line: _with_spaces(line, len(unit)))
     own = min(len(indent(line)) for line in lines if line[:1] == " ") if inner == {" "} else 0
-    if kinds or unit == "\t" or around.language not in KNOWN or own not in _UNITS or _own_unit(lines, 1) != own:
+    if (
+        kinds
+        or unit == "\t"
+        or around.language not in KNOWN
+        or own not in _UNITS
+        or any(len(indent(line)) % own for line in lines)
+    ):
         return text
     return _outside_strings(text, around, lambda line: _with_levels(line, own, unit))
 
@@ -263,9 +271,10 @@ def _with_spaces(line: str, unit: int) -> str:
 
 
 def _own_unit(lines: list[str], depth: int) -> int:
+    """The step of `lines`, the first indented one of which is `depth` levels deep."""
     columns = [len(indent(line)) for line in lines if line.startswith(" ") and "\t" not in indent(line)]
     fit = [step for step in _UNITS if all(count % step == 0 for count in columns)]
-    return min(fit, key=lambda step: abs(min(columns) // step - depth), default=4) if columns else 4
+    return min(fit, key=lambda step: abs(columns[0] // step - depth), default=4) if columns else 4
 
 
 def _moved(line: str, columns: int) -> str:
@@ -280,5 +289,5 @@ def _unit(around: TextAround) -> int:
 
 def _near(around: TextAround) -> list[str]:
     """The document's near lines that have text."""
-    lines = [*around.near_before[-NEAR:].split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]
+    lines = [*(around.near_before[-NEAR:] + around.right).split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]
     return [line for line in lines if line.strip()]

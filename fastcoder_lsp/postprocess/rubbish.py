@@ -19,10 +19,10 @@ from fastcoder_lsp.syntax import (
 )
 
 _CONTROL = re.compile(
-    r"<\|[\w▁/-]+\|>|<｜[^｜\n]*｜>|<\[[^\]\n]*▁[^\]\n]*\]>|▁<(?:PRE|SUF|MID|EOT)>|<fim[_-](?:prefix|middle|suffix|pad)>"
-    r"|<(?:start|end)_of_turn>|<(?:file_sep|gh_stars|repo_?name|jupyter_\w+|commit_\w+|issue_\w+|empty_output)>"
-    r"|\x00|\ufffd|(?P<doubtful></?(?P<word>s|bos|eos|pad|unk|filename|PRE|SUF|MID|EOT)>|"
-    r"\[/?(?P<name>PREFIX|SUFFIX|MIDDLE|INST)\])"
+    r"<\|[\w▁/-]+\|>|<｜[^｜\n]*｜>|<\[[^\]\n]*▁[^\]\n]*\]>|▁<(?:PRE|SUF|MID|EOT)>|</?fim[_-](?:prefix|middle|suffix|pad)>"
+    r"|<(?:start|end)_of_\w+>|<extra_id_\d+>|<<SYS>>|<(?:file_sep|gh_stars|repo_?name|jupyter_\w+|commit_\w+|issue_\w+|empty_output)>"
+    r"|\x00|\ufffd|(?P<doubtful></?(?P<word>s|bos|eos|pad|unk|mask|filename|PRE|SUF|MID|EOT)>|"
+    r"\[/?(?P<name>PREFIX|SUFFIX|MIDDLE|INST|BOS|EOS|PAD|UNK|MASK)\])"
 )
 """Control tokens of models, spelt out; doubtful ones may be code."""
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
