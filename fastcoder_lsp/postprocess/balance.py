@@ -19,7 +19,7 @@ Columns = Callable[[int], int]  # the indentation of the line at an offset
 
 def balance(text: str, around: TextAround) -> str:
     """`text`, cut before a surplus closer, and with closers added for its brackets that nothing below closes."""
-    if around.language not in KNOWN or not text.strip():
+    if around.language not in KNOWN:
         return text
     lexed = around.lexed_with(text)
     if (

@@ -66,7 +66,8 @@ def fit(text: str, around: TextAround) -> str:
     shorter = _shortest(body, right, around)
     if shorter != body:
         body, tail = shorter.rstrip(), shorter[len(shorter.rstrip()) :]
-    if not body.strip() or not _joins(body, tail, right[covered(body, around) :], around):
+    rest, ended = right[covered(body, around) :], "\n" in text[len(text.rstrip()) :]
+    if not body.strip() or (ended and "\n" not in body and _wordy(rest[:1])) or not _joins(body, tail, rest, around):
         return ""
     return body + tail
 

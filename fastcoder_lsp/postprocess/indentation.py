@@ -19,15 +19,13 @@ _UNITS = (4, 2, 8, 3)  # columns of one level, the commonest first
 
 def indentation(text: str, around: TextAround) -> str:
     """`text` with its first line at an allowed depth, and all others moved along, in the document's style."""
-    if not text.strip():
-        return text
     return _in_line(text, around) if around.left.strip() else _in_style(_on_empty_line(text, around), around)
 
 
 def _in_line(text: str, around: TextAround) -> str:
     """For a cursor after text: one blank is enough, and further lines get the document's style."""
     first, newline, rest = text.partition("\n")
-    if around.left[-1:] in " \t" and first.strip():
+    if around.left[-1:] in " \t":
         first = first.lstrip(" \t")
     return first + newline + _in_style(_body(around.left + first, rest, around), around)
 
