@@ -188,12 +188,39 @@ def _count(name: str, number: float | None, most: int) -> int:
     return int(number)
 
 
+_MOST_VALUES = 20_000
+"""Strings and commas of a body, far more than any form needs: decoding millions of values would hold up all others."""
+
+
 def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
     """Decode a body as a form; raises RequestError if it is invalid."""
+    if body.count(b",") > _MOST_VALUES and _has_too_many_values(body):
+        raise RequestError(400, "the request body has too many values: send the text as one string")
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
         raise RequestError(400, _in_words(str(wrong)[:300])) from None
+
+
+def _has_too_many_values(body: bytes) -> bool:
+    """Whether a body has too many values; other threads may run while it is read."""
+    values = end = 0
+    while (begin := body.find(b'"', end)) >= 0 and values <= _MOST_VALUES:
+        values += 1 + body.count(b",", end, begin)
+        close = body.find(b'"', begin + 1)
+        while close >= 0 and _is_escaped(body, close):
+            close = body.find(b'"', close + 1)
+        if close < 0:
+            return False  # it is no JSON
+        end = close + 1
+    return values + body.count(b",", end) > _MOST_VALUES
+
+
+def _is_escaped(body: bytes, at: int) -> bool:
+    first = at
+    while body[first - 1] == ord("\\"):
+        first -= 1
+    return (at - first) % 2 == 1
 
 
 def _in_words(wrong: str) -> str:

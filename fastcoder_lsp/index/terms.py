@@ -49,6 +49,11 @@ class Terms:
         """Number at most so many further identifiers, which takes most of the time; others count as no words."""
         self._known.left = names
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether no further identifier is numbered, so that a text's words may lack some."""
+        return self._known.left <= 0
+
     def of_lines(self, text: str) -> LineTerms:
         """All words of a text by its lines, which end with line feeds."""
         identifier = _IDENTIFIER_ASCII if text.isascii() else _IDENTIFIER

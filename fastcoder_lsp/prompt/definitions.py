@@ -126,8 +126,8 @@ _FROM = re.compile(r"from\s+(\.*)([\w.]*)\s+import\s+(.+)")
 _SCRIPT_FROM = re.compile(r"import\s+(?:type\s+)?(.+?)\s+from\s+[\"']([^\"']+)[\"']")
 _NAME = re.compile(r"(?:type\s+)?([^\W\d][\w$]*)(?:\s+as\s+([^\W\d][\w$]*))?$")
 _DEFINES = (
-    r"^[ \t]*(?:(?:export|default|declare|abstract|async|pub|public|static|final|sealed|data)\s+)*"
-    r"(?:class|def|function|interface|type|enum|struct|trait|const|let|var)\s+{}(?![\w$])"
+    r"^[ \t]*(?:(?:export|default|declare|abstract|async|pub|public|static|final|sealed|data)[^\S\n]+)*"
+    r"(?:class|def|function|interface|type|enum|struct|trait|const|let|var)[^\S\n]+{}(?![\w$])"
 )
 
 
@@ -144,7 +144,7 @@ def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[C
             file = load(key)
             if file is None:
                 continue
-            if (defined := _definition(file.text.split("\n"), own, room)) is not None:
+            if (defined := _definition(file.text, own, room)) is not None:
                 line, text = defined
                 room -= len(text)
                 found.append(ContextSnippet(key, text, 0.0, key, line=line + 1))
@@ -200,15 +200,16 @@ def _last(text: str, name: str) -> int:
     return max((match.start() for match in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text)), default=-1)
 
 
-def _definition(lines: Sequence[str], name: str, room: int) -> tuple[int, str] | None:
+def _definition(text: str, name: str, room: int) -> tuple[int, str] | None:
     """The line that defines `name`, and its definition, complete or its head, if that fits; else None."""
-    begins = re.compile(_DEFINES.format(re.escape(name)))
-    at = next((number for number, line in enumerate(lines) if begins.match(line[:MAX_LINE])), None)
-    if at is None:
+    begins = re.compile(_DEFINES.format(re.escape(name)), re.MULTILINE)
+    found = next((one for one in begins.finditer(text) if one.end() - one.start() <= MAX_LINE), None)
+    if found is None:
         return None
+    at, lines = text.count("\n", 0, found.start()), text.split("\n")
     whole = "\n".join(_block(lines, at))
-    text = whole if len(whole) <= room else head_of(lines, at)
-    return (at, text) if text and len(text) <= room else None
+    shown = whole if len(whole) <= room else head_of(lines, at)
+    return (at, shown) if shown and len(shown) <= room else None
 
 
 def _block(lines: Sequence[str], at: int) -> list[str]:

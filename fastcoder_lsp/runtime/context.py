@@ -29,12 +29,13 @@ from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS, in_file
 
 OPEN_DOCUMENTS = 16  # the most recent open documents are searched whatever the index says
-MOST_OPEN = 200_000  # longest open document, in characters, that is searched whatever the index says
-MOST_CHARACTERS = 150_000
+MOST_OPEN = 100_000  # longest open document, in characters, that is searched whatever the index says
+MOST_CHARACTERS = 100_000
 """Characters of files and open documents whose words are found anew for one prompt; the next prompt finds others'."""
 MOST_NAMES = 6_000
-"""Identifiers that are numbered for one prompt; so many characters of code rarely have more, data may have ten times as
-many."""
+"""Identifiers that are numbered for one prompt where nothing else waits; so many characters of code rarely have more,
+data may have ten times as many."""
+FEW_NAMES = 1_500  # in a server, where other clients wait: some 10 ms; the next prompts number the rest
 GOOD_ENOUGH = 0.7
 """A prompt keeps its snippets while their score is at least this share of the best that could be found."""
 MOST_AHEAD = 600
@@ -89,6 +90,7 @@ class RepositoryContext:
         self._reported = reported
         self._folder_of, self._open_texts, self._wait_s = folder_of, open_texts, wait_s
         self._clock_s, self._urgent = clock_s, urgent
+        self._names = MOST_NAMES if urgent else FEW_NAMES
         self._recent = RecentPlaces()
         self._folders: dict[Path, FolderWords] = {}
         self._opened: dict[Path, tuple[str, FileWords]] = {}
@@ -123,11 +125,14 @@ class RepositoryContext:
         if path is None or folder is None or not path.is_relative_to(folder.root):
             return NOTHING
         for known in tuple(self._folders.values()):
-            known.terms.allow(MOST_NAMES)
-        opened, room = self._follow_open(self._open_texts())
+            known.terms.allow(self._names)
+        unsaved = self._open_texts()
+        if closed := [one for one in self._opened if one not in unsaved]:
+            self.changed(closed)  # their files are read again
         words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
         ask = query_at(here.text, offset, words.index, words.terms)
+        opened, room = self._follow_open(unsaved)
         itself = _real_key(path, folder.root)
         look = _QuestionFiles(words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, room)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
@@ -187,7 +192,7 @@ class RepositoryContext:
             words = None
         if words is None:
             words = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent)
-            words.terms.allow(MOST_NAMES)
+            words.terms.allow(self._names)
             self._folders[folder.root] = words
         words.follow(folder.rules, reported=self._reported())
         if self._wait_s:
@@ -195,13 +200,9 @@ class RepositoryContext:
         return words
 
     def _follow_open(self, texts: Mapping[Path, str]) -> tuple[dict[Path, FileWords], int]:
-        """The words of the open documents, and what is left of the prompt's characters.
-
-        Files of closed documents are read again.
-        """
-        if closed := [path for path in self._opened if path not in texts]:
-            self.changed(closed)
+        """The words of the open documents, and what is left of the prompt's characters."""
         before, self._opened, room = self._opened, {}, MOST_CHARACTERS
+        found = dict[Path, FileWords]()
         for path, text in reversed(list(texts.items())[-OPEN_DOCUMENTS:]):
             folder, known = self._folder_of(path), before.get(path)
             if folder is None or len(text) > MOST_OPEN:
@@ -210,9 +211,13 @@ class RepositoryContext:
                 if room < MOST_CHARACTERS and len(text) > room:
                     continue
                 room -= len(text)
-                known = text, self._words_of(folder).words_of(text)
-            self._opened[path] = known
-        return {path: words for path, (_, words) in reversed(self._opened.items())}, room
+                words = self._words_of(folder)
+                known = text, words.words_of(text)
+                if words.terms.exhausted:  # words that lack some are found again for the next prompt
+                    found[path] = known[1]
+                    continue
+            self._opened[path], found[path] = known, known[1]
+        return dict(reversed(found.items())), room
 
     def _may_show(self, source: str, text: str = "") -> bool:
         """Whether a file's code may be shown at this moment; a file outside all workspace folders never may."""

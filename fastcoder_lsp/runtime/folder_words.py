@@ -122,7 +122,8 @@ class FolderWords:
         self._drop(key)
         text = self.rules.read_text(path)
         file = self.words_of(text.replace("\r\n", "\n").replace("\r", "\n")) if isinstance(text, str) else None
-        if stamp is not None and file is not None and len(file.text) <= MOST_HELD:
+        # Words that lack some are found again for the next prompt.
+        if stamp is not None and file is not None and len(file.text) <= MOST_HELD and not self.terms.exhausted:
             self._held[key] = stamp, file
             self._characters += len(file.text)
             while self._characters > MOST_HELD:

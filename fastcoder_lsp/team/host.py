@@ -23,7 +23,7 @@ from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime, ModelServer
 from fastcoder_lsp.prompt.context import NOTHING, ContextSnippet, GivenExtras, PromptContext
 from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, retrieve, worth
-from fastcoder_lsp.runtime.context import GOOD_ENOUGH, MOST_CHARACTERS
+from fastcoder_lsp.runtime.context import FEW_NAMES, GOOD_ENOUGH, MOST_CHARACTERS
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, WorkspaceView
@@ -81,6 +81,7 @@ class TeamContext:
         found, asked = list[ContextSnippet](), list[tuple[WordQuery, FolderWords]]()
         for tree, settings in self._folders.items():
             words = self._words.of(tree, settings)
+            words.terms.allow(FEW_NAMES)
             ask = query_at(snapshot.text, offset, words.index, words.terms)
             asked.append((ask, words))
             found += self._in_tree(words, ask, snapshot, offset, shown)

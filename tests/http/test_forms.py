@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.forms import CompletionForm, OpenAIForm, read_completion, read_openai
+from fastcoder_lsp.http.forms import CompletionForm, OllamaForm, OpenAIForm, read_completion, read_form, read_openai
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, answer_of, within_bounds
 from fastcoder_lsp.http.prompts import PromptParts, parse_prompt
+from fastcoder_lsp.http.responses import RequestError
 from tests.fake_engine import FakeEngine
 from tests.http.toy_server import PREFIX, Says, Start, ToyServer
 
@@ -238,3 +239,19 @@ def test_with_a_suffix_marks_are_text() -> None:
 )
 def test_closers_stay_away_that_an_editor_would_replace(after: str, text: str, replaces: int, inserted: str) -> None:
     assert answer_of(InfillRequest("f(", after), Completion(text, 2, 2 + replaces)).text == inserted
+
+
+@pytest.mark.parametrize("name", ["images", "stop", "prompt", "unknown"])
+@pytest.mark.parametrize("value", ["", 0, [], {"a": "b"}])
+def test_millions_of_values_are_not_decoded(name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastcoder_lsp.http.forms.msgspec.json.decode", None)
+    body = json.dumps({"model": "x", name: [value] * 200_000}).encode()
+    with pytest.raises(RequestError, match="too many values"):
+        read_form(body, OllamaForm)
+
+
+@pytest.mark.parametrize("text", ['a, "b", [\\]' * 50_000, "\\" * 50_001, ',"' * 50_000, "é,\n\x00" * 50_000])
+def test_a_long_text_of_commas_and_quotes_is_read(text: str) -> None:
+    for escaped in (True, False):
+        body = json.dumps({"prompt": text, "suffix": text}, ensure_ascii=escaped).encode()
+        assert read_form(body, OllamaForm).suffix == text

@@ -246,7 +246,7 @@ def test_an_imported_definition_that_may_not_be_read_is_not_shown(root: Path) ->
 @pytest.mark.parametrize("where", ["file", "open", "document"])
 def test_the_names_numbered_for_one_prompt_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """A file of data may have many more names than code of the same length."""
-    monkeypatch.setattr("fastcoder_lsp.runtime.context.MOST_NAMES", 100)
+    monkeypatch.setattr("fastcoder_lsp.runtime.context.FEW_NAMES", 100)
     numbered = list[str]()
 
     def counting(name: str) -> list[str]:
@@ -264,3 +264,17 @@ def test_the_names_numbered_for_one_prompt_are_bounded(root: Path, monkeypatch: 
     here = main(root, (data if where == "document" else "") + USE)
     assert found_at(context, here, len(here.text))
     assert 0 < len(numbered) <= 100
+
+
+@pytest.mark.parametrize("where", ["file", "open"])
+def test_the_next_prompts_number_the_rest(root: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """The bound delays words of a long file, and loses none."""
+    monkeypatch.setattr("fastcoder_lsp.runtime.context.FEW_NAMES", 100)
+    data = "".join(f"alpha{number} = beta{number}\n" for number in range(100))
+    long, path = f"{STORE}{data}def last(gamma, delta):\n    pass", root / "src/app/store.py"
+    path.write_text(long if where == "file" else STORE)
+    context = finder(root, {path: long} if where == "open" else {})
+    for _ in range(4):
+        found_at(context, main(root), len(USE))
+    later = main(root, "last(gamma, delta")
+    assert "def last(gamma" in "".join(one.text for one in found_at(context, later, len(later.text)))
