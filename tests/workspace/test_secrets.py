@@ -3,6 +3,7 @@
 import inspect
 import random
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -141,19 +142,23 @@ def test_no_line_takes_longer_than_its_length(part: str) -> None:
 
 
 def test_a_judgement_reads_a_bounded_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the size of the file, and wherever the place is in it."""
+    """Whatever the size of the file, and wherever the place is in it; and of a line that grows, that line alone."""
     read = list[int]()
-    scan = secret_lines.judge
+    one = secret_lines._Scan.read
 
-    def counting(lines: list[str], language: str) -> list[bool]:
-        read.append(sum(map(len, lines)) + len(lines))
-        return scan(lines, language)
+    def counting(scan: secret_lines._Scan, line: str) -> bool:
+        read.append(len(line) + 1)
+        return one(scan, line)
 
-    monkeypatch.setattr(secret_lines, "judge", counting)
+    def cost(judgement: Callable[[], object]) -> int:
+        read.clear()
+        judgement()
+        return sum(read)
+
+    monkeypatch.setattr(secret_lines._Scan, "read", counting)
     for line in ("", "token(a, b)", "x" * 900, "A" * 64):
         text = f"{line}\n" * (1_000_000 // (len(line) + 1))
-        in_secret(text, "python")
-        judge_unfinished(text, ["x = 1"], "python")
-        in_file("x = 1", f"{text}x = 1", "python")
-    assert len(read) >= 12
-    assert max(read) <= REACH + 1_000
+        assert 0 < cost(lambda text=text: judge_unfinished(text, ["x = 1"], "python")) <= REACH + 1_000
+        assert 0 < cost(lambda text=text: in_file("x = 1", f"{text}x = 1", "python")) <= REACH + 1_000
+        assert 0 < cost(lambda text=text: in_secret(text, "python")) <= REACH + 1_000
+        assert 0 < cost(lambda text=text: in_secret(f"{text}x = 1", "python")) <= 2 * len("x = 1\n")
