@@ -38,7 +38,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         _add_cllm,
         _add_medusa,
         _add_eagle,
-        _add_dflash,
         _add_distill,
         _add_edits,
         _add_import,
@@ -180,28 +179,6 @@ def _eagle(arguments: argparse.Namespace) -> int:
     return _run(EagleSession, arguments, own)
 
 
-def _add_dflash(actions: Actions) -> None:
-    parser = actions.add_parser(
-        "dflash",
-        help="train DFlash's small model; decode with --drafter dflash:weights=FOLDER",
-        description="DFlash: a small model that guesses a block at once from features of several layers of the model. "
-        + _ONCE.format("the small model learns"),
-        epilog=f"{_TRAIN} dflash --data ~/src/mine --out block --max-minutes 60",
-    )
-    _add_drafter(parser)
-    _add_count(parser, "--layers", "N", "layers (published: 5)", default=2)
-    _add_count(parser, "--block", "N", "tokens in a block (published: 16)", least=2, default=8)
-    _add_count(parser, "--anchors", "N", "anchors of a text in one step", default=12)
-    parser.set_defaults(run=_dflash)
-
-
-def _dflash(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.dflash import DflashSettings
-    from fastcoder_lsp.train.drafters import DflashSession
-
-    return _run(DflashSession, arguments, filled(DflashSettings, arguments))
-
-
 def _add_distill(actions: Actions) -> None:
     parser = actions.add_parser(
         "distill",
@@ -272,7 +249,7 @@ def _edits(arguments: argparse.Namespace) -> int:
 def _add_import(actions: Actions) -> None:
     parser = actions.add_parser(
         "import",
-        help="convert a published checkpoint of EAGLE, EAGLE-3, Medusa or DFlash to a drafter",
+        help="convert a published checkpoint of EAGLE, EAGLE-3 or Medusa to a drafter",
         description="Convert a published drafter (config.json and weights in one folder) to this program's format, and "
         "check it against the model that it drafts for.",
         epilog=f"{_TRAIN} import ~/EAGLE3-Model --model ~/Model --to ~/eagle3",

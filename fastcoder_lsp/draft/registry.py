@@ -12,7 +12,6 @@ from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft import (
     auto,
     cacheback,
-    dflash,
     draft_model,
     eagle,
     fastcoder,
@@ -72,7 +71,6 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         jacobi.LOOKAHEAD_PAPER,
         medusa.MEDUSA,
         eagle.EAGLE,
-        dflash.DFLASH,
         draft_model.DRAFT_DISTILLED,
     )
 }

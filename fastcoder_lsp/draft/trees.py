@@ -176,9 +176,8 @@ def _heaviest(
 def tree_of_places(tokens_KB: Int64s, chances_KB: Float64s | Sequence[Sequence[float]], nodes: int, name: str) -> Draft:
     """The likeliest nodes of a tree in which the candidates of a place do not depend on the tokens before it.
 
-    Heads that look ahead (Medusa) and blocks predicted at once (DFlash) give such candidates [K, B], likeliest first. A
-    node is worth the product of the chances along its path. A place ends at its first chance of 0. `name` is the
-    source's.
+    Heads that look ahead (Medusa) give such candidates [K, B], likeliest first. A node is worth the product of the
+    chances along its path. A place ends at its first chance of 0. `name` is the source's.
     """
     tokens: list[int] = []
     parents: list[int] = []

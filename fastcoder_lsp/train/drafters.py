@@ -1,4 +1,4 @@
-"""Trainings of a drafter's own weights: Medusa's heads (with a model for Medusa-2), EAGLE's layer, DFlash's model."""
+"""Trainings of a drafter's own weights: Medusa's heads (with a model for Medusa-2), EAGLE's layer."""
 
 import shutil
 from abc import abstractmethod
@@ -28,7 +28,7 @@ from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord
 from fastcoder_lsp.model.files import TrainingRecord
 from fastcoder_lsp.model.store import publish
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train import dflash, eagle
+from fastcoder_lsp.train import eagle
 from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.loop import Lesson, RunOutcome, with_plan
 from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson
@@ -111,13 +111,6 @@ class EagleSession(DrafterSession):
     @override
     def kind(self) -> type[DrafterLesson[Any]]:
         return eagle.EagleLesson if self.own.version == 3 else eagle.FeatureLesson
-
-
-class DflashSession(DrafterSession):
-    """`train dflash`."""
-
-    method = "dflash"
-    kind = dflash.DflashLesson
 
 
 class JointSession(TrainingSession):

@@ -13,7 +13,7 @@ squares over the samples), with attention and inner layer adding nothing yet. Fe
 since a few of a model's are a hundred times as large as the others. And where EAGLE adds noise, so that the layer gets
 used to slightly wrong features, it is shown its own (training-time test).
 
-Norm, rotation and layer are those that `draft` computes in numpy when decoding; DFlash shares the first two. Legend: T
+Norm, rotation and layer are those that `draft` computes in numpy when decoding. Legend: T
 rows, E width, D tokens that can be predicted, H heads, K of them with keys, d numbers of a head.
 """
 

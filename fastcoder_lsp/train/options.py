@@ -11,10 +11,10 @@ import torch
 
 from fastcoder_lsp.errors import UsageError
 
-Method = Literal["cllm", "sdsat", "distill", "medusa", "medusa-2", "eagle", "dflash", "edits"]
+Method = Literal["cllm", "sdsat", "distill", "medusa", "medusa-2", "eagle", "edits"]
 Tuning = Literal["full", "lora"]
 
-DRAFTERS = ("medusa", "eagle", "dflash")  # methods that train a drafter's own weights; the others tune a model
+DRAFTERS = ("medusa", "eagle")  # methods that train a drafter's own weights; the others tune a model
 SHORT, LONG = (384, 2048), (512, 4096)
 """Tokens of a window on a CPU, and on one device; the longer ones hold an edit model's whole prompt and answer."""
 FROZEN_ON_CPU = 1 / 3
@@ -155,8 +155,6 @@ PUBLISHED: dict[Method, PaperSettings] = {
     # EAGLE-3, section 4: 5e-5, β 0.9 and 0.95, gradients of 0.5 at most; 68,000 dialogues and 464,000 more. By its
     # code: windows of 2,048, two a GPU and step (counted here as of eight), 800,000 steps of which 12,000 warm up.
     "eagle": PaperSettings(2048, 16, 800_000, 0.015, 5e-5, 0.05, (0.9, 0.95), clip=0.5),
-    # DFlash, section 5: 6e-4, cosine, 4 % warm-up, gradients of 1 at most, six rounds of some 800,000 samples.
-    "dflash": PaperSettings(3072, 32, 150_000, 0.04, 6e-4, 0.05, (0.9, 0.999)),
 }
 
 

@@ -1,6 +1,6 @@
-"""Published checkpoints of drafters in this program's form: EAGLE, EAGLE-3, Medusa, DFlash.
+"""Published checkpoints of drafters in this program's form: EAGLE, EAGLE-3, Medusa.
 
-Names and shapes are those that their public code reads (SafeAILab/EAGLE, FasterDecoding/Medusa, z-lab/dflash); an
+Names and shapes are those that their public code reads (SafeAILab/EAGLE, FasterDecoding/Medusa); an
 unknown part is refused by name. A checkpoint without embedding or head uses the target's here too.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
@@ -18,22 +17,20 @@ from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
-from fastcoder_lsp.draft.dflash import BlockModel
 from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.weights import EMBEDDING, open_weights
+from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.train import eagle
-from fastcoder_lsp.train.dflash import layers_of
 from fastcoder_lsp.train.drafters import require_place, write_drafter
 from fastcoder_lsp.train.samples import shape_of
 
 Tensors = dict[str, torch.Tensor]
 FILES = ("model.safetensors", "medusa_lm_head.safetensors", "medusa_lm_head.pt", "pytorch_model.bin")
-_HINT = "Name a checkpoint of EAGLE, EAGLE-3, Medusa or DFlash, in the form that their public code writes."
+_HINT = "Name a checkpoint of EAGLE, EAGLE-3 or Medusa, in the form that their public code writes."
 _LAYER = {
     "self_attn.q_proj": "q",
     "self_attn.k_proj": "k",
@@ -45,13 +42,10 @@ _LAYER = {
     "post_attention_layernorm": "norm_post",
 }
 _EAGLE3 = {"midlayer.input_layernorm": "norm_input", "midlayer.hidden_norm": "norm_hidden", "norm": "norm_last"}
-_DFLASH = {"norm": "norm_last", "hidden_norm": "norm_features"}
-_IN_LAYER = {"input_layernorm": "norm_in", "self_attn.q_norm": "q_norm", "self_attn.k_norm": "k_norm"}
 
 _KINDS: Mapping[str, Callable[[DrafterRecord, dict[str, npt.NDArray[Any]]], object]] = {
     "medusa": lambda record, tensors: Heads(tensors, record.width),
     "eagle": EagleLayer,
-    "dflash": BlockModel,
 }
 """The drafters that will read the result; each refuses unusable weights."""
 
@@ -113,8 +107,6 @@ def _converted(
     _check_rotation(config)
     if any(name.startswith("midlayer.") for name in tensors):
         return "eagle", *_eagle3(config, tensors, shape)
-    if "block_size" in config or "dflash_config" in config:
-        return "dflash", *_dflash(config, tensors, shape, files)
     if "fc.weight" in tensors and any(name.startswith("layers.0.") for name in tensors):
         return "eagle", *_eagle(config, tensors, shape, files)
     raise UsageError(f"unknown kind of checkpoint, with the tensors {', '.join(sorted(tensors)[:4])}…", _HINT)
@@ -179,31 +171,6 @@ def _eagle(
     ours = _renamed(tensors, names, aside=("embed_tokens.weight", "lm_head.weight"))
     _sized("fc", tuple(ours["fc"].shape), (shape.width, 2 * shape.width))
     return {"version": 1.0, **_numbers(config)}, (NORMED,), ours | {"head": _head(files, shape)}
-
-
-def _dflash(
-    config: Mapping[str, Any], tensors: Tensors, shape: Shape, files: ModelFiles
-) -> tuple[dict[str, float], tuple[int, ...], Tensors]:
-    count, more = int(config["num_hidden_layers"]), config.get("dflash_config", {})
-    if set(config.get("layer_types", ())) - {"full_attention"}:
-        raise UsageError("the drafter uses sliding-window attention, which is not supported", _HINT)
-    names = _DFLASH | {"fc": "fc"}
-    for layer in range(count):
-        names |= {f"layers.{layer}.{name}": f"{layer}.{ours}" for name, ours in (_LAYER | _IN_LAYER).items()}
-    ours = _renamed(tensors, names)
-    read = more.get("target_layer_ids") or [layer - 1 for layer in layers_of(shape.layers, count)]
-    _sized("fc", tuple(ours["fc"].shape), (shape.width, len(read) * shape.width))
-    with open_weights(files.folder) as weights:
-        mask = int(more["mask_token_id"])
-        row = weights.rows(EMBEDDING, mask, mask + 1, shape.vocabulary, shape.width)[0]
-    ours |= {"mask": torch.from_numpy(np.array(row, np.float32)), "head": _head(files, shape)}
-    if not all(0 <= int(layer) < shape.layers for layer in read):
-        raise ModelInvalidError(
-            f"the drafter reads the layers {read}, but the model has {shape.layers}",
-            "Name the model that it was made for.",
-        )
-    numbers = {"layers": float(count), "block": float(config["block_size"]), **_numbers(config)}
-    return numbers, tuple(int(layer) + 1 for layer in read), ours
 
 
 def _renamed(tensors: Tensors, names: Mapping[str, str], aside: tuple[str, ...] = ()) -> Tensors:

@@ -116,13 +116,7 @@ def test_a_number_or_name_out_of_bounds_is_wrong_use(line: str, capsys: pytest.C
 
 
 TRAINING = (
-    *(
-        "medusa --heads 0",
-        "eagle --test-steps x",
-        "dflash --block 1",
-        "distill --student a --said -1",
-        "self --places 0",
-    ),
+    *("medusa --heads 0", "eagle --test-steps x", "distill --student a --said -1", "self --places 0"),
     *("sdsat --longest 0", "sdsat --weight -1", "sdsat --rank 0", "sdsat --rate nan", "sdsat --max-minutes 0"),
     *("sdsat --seed -1", "cllm --block 1", "cllm --trajectories 0", "cllm --blocks 0", "cllm --correct 1.5"),
 )

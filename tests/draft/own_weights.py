@@ -15,7 +15,7 @@ E, F, V, Q, KV = 64, 24, 211, 64, 32
 """Width, inner layer, vocabulary, queries and keys of a layer."""
 LAYER = {"q": (Q, E), "k": (KV, E), "v": (KV, E), "o": (E, Q), "gate": (F, E), "up": (F, E), "down": (E, F)}
 NUMBERS = {"heads": 4, "kv_heads": 2, "head_dim": 16, "theta": 1e4, "eps": 1e-6}
-WIDE = {"medusa": "branch=24", "eagle": "top_k=16,depth=3", "dflash": "branch=24"}
+WIDE = {"medusa": "branch=24", "eagle": "top_k=16,depth=3"}
 """So many guesses that some are right by chance."""
 
 
@@ -31,13 +31,7 @@ def eagle() -> tuple[DrafterRecord, Tensors]:
     return _record("eagle", (1, 2, 1), version=3), _drawn(sizes)
 
 
-def dflash() -> tuple[DrafterRecord, Tensors]:
-    layer = {f"0.{name}": size for name, size in {**LAYER, "norm_in": (E,), "norm_post": (E,)}.items()}
-    whole = {"fc": (E, 2 * E), "norm_features": (E,), "norm_last": (E,), "mask": (E,), "head": (V, E)}
-    return _record("dflash", (1, 2), layers=1, block=4), _drawn({**layer, **whole})
-
-
-MADE = {"medusa": medusa, "eagle": eagle, "dflash": dflash}
+MADE = {"medusa": medusa, "eagle": eagle}
 
 
 def write(folder: Path, method: str) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from fastcoder_lsp.draft.dflash import BlockModel
 from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.errors import ModelInvalidError
@@ -21,7 +20,6 @@ Opened = Callable[[DrafterRecord, Tensors], object]
 OPENED: dict[str, Opened] = {
     "medusa": lambda record, tensors: Heads(tensors, record.width),
     "eagle": EagleLayer,
-    "dflash": BlockModel,
 }
 
 
@@ -44,19 +42,18 @@ def test_every_tensor_must_be_there_and_of_its_size(method: str) -> None:
 
 @pytest.mark.parametrize("name", ["heads", "head_dim", "theta", "eps"])
 def test_a_record_says_all_sizes(name: str) -> None:
-    for method in ("eagle", "dflash"):
-        opened, (whole, tensors) = OPENED[method], MADE[method]()
-        with pytest.raises(ModelInvalidError, match=f"has no {name}"):
-            opened(replace(whole, numbers={key: whole.numbers[key] for key in whole.numbers if key != name}), tensors)
+    whole, tensors = eagle()
+    with pytest.raises(ModelInvalidError, match=f"has no {name}"):
+        EagleLayer(replace(whole, numbers={key: whole.numbers[key] for key in whole.numbers if key != name}), tensors)
     with pytest.raises(ModelInvalidError, match=r"invalid heads: 0\.5"):
         OPENED["eagle"](replace(eagle()[0], numbers={**eagle()[0].numbers, "heads": 0.5}), eagle()[1])
 
 
-@pytest.mark.parametrize(("name", "said"), [("block", 1e9), ("layers", 1e300), ("heads", 3), ("kv_heads", 4097)])
+@pytest.mark.parametrize(("name", "said"), [("heads", 3), ("heads", 1e300), ("kv_heads", 4097)])
 def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) -> None:
-    whole, tensors = MADE["dflash"]()
+    whole, tensors = eagle()
     with pytest.raises(ModelInvalidError, match="invalid"):
-        BlockModel(replace(whole, numbers={**whole.numbers, name: said}), tensors)
+        EagleLayer(replace(whole, numbers={**whole.numbers, name: said}), tensors)
 
 
 @pytest.mark.parametrize("method", MADE)

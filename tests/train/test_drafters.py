@@ -14,18 +14,16 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, DraftContext, Sampler
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.base import NoDrafter, Trained
-from fastcoder_lsp.draft.dflash import BlockModel
 from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
-from fastcoder_lsp.train.dflash import DflashLesson, DflashSettings
-from fastcoder_lsp.train.drafters import DflashSession, EagleSession, MedusaSession
+from fastcoder_lsp.train.drafters import EagleSession, MedusaSession
 from fastcoder_lsp.train.eagle import EagleSettings, Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
-from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of
+from fastcoder_lsp.train.samples import shape_of
 from fastcoder_lsp.train.session import Result
 from tests.train.conftest import Speaker, aside, check_same, train
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests, tokens_a_pass
@@ -35,16 +33,14 @@ pytestmark = pytest.mark.ci
 OPTIONS = {
     "medusa": ("--steps", "200", "--rate", "3e-3"),
     "eagle": ("--steps", "90", "--rate", "3e-3", "--test-steps", "3"),
-    "dflash": ("--steps", "150", "--rate", "3e-3"),
 }
-LEAST = {"medusa": 2.0, "eagle": 2.6, "dflash": 2.6}
+LEAST = {"medusa": 2.0, "eagle": 2.6}
 METHODS = tuple(OPTIONS)
-SESSIONS: dict[str, type[MedusaSession | EagleSession | DflashSession]] = {
+SESSIONS: dict[str, type[MedusaSession | EagleSession]] = {
     "medusa": MedusaSession,
     "eagle": EagleSession,
-    "dflash": DflashSession,
 }
-OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2), "dflash": DflashSettings(block=4, anchors=3)}
+OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2)}
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +153,9 @@ def test_eagle_computes_in_decoding_what_it_learnt(speaker: Speaker, trained: di
         keys = keys.joined(own)
 
 
-@pytest.mark.parametrize("method", ["eagle", "dflash"])
-def test_what_is_new_alone_is_read(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str) -> None:
+def test_what_is_new_alone_is_read(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine) -> None:
     """Over a text that is gone on with, cut and gone on with otherwise, it drafts what a fresh one drafts."""
-    name = f"{method}:weights={trained[method]},window=30"
+    name = f"eagle:weights={trained['eagle']},window=30"
     used, text = make(name), list(requests(speaker, 1)[0].prompt)
     engine.keep_states(used.traits.layers)
     for tokens in (text[:20], text[:24], text[:21], [*text[:12], 7, 9, 11], text, [*text, *text[:60]]):
@@ -180,32 +175,6 @@ def test_a_chain_is_a_tree_of_one_child(speaker: Speaker, trained: dict[str, Pat
     engine.prefill(text[:-1], lambda: False)
     draft = drafter.propose(DraftContext(text, 3, "d", (), len(text) - 1, engine), 16)
     assert draft.parents == (-1, 0, 1, 2, 3)
-
-
-def test_dflash_computes_in_decoding_what_it_learnt(
-    speaker: Speaker, trained: dict[str, Path], engine: TreeEngine
-) -> None:
-    files = open_drafter(trained["dflash"], "dflash")
-    model, tensors = BlockModel(files.record, files.tensors()), files.tensors()
-    text = requests(speaker, 1)[0].prompt
-    engine.keep_states(files.record.layers)
-    engine.prefill(text, lambda: False)
-    states = engine.states(files.record.layers, 0, len(text))
-    teacher = make_teacher(speaker.folder, engine, [Sample(np.array(text), 1, states.astype(np.float16))], 10_000)
-    lesson = DflashLesson(teacher, [], [], DflashSettings(), batch=1, seed=0)
-    with torch.no_grad():
-        for name, value in lesson.parameters().items():
-            value.copy_(torch.from_numpy(tensors[name]))
-        anchors = torch.tensor([9, 20])
-        embedded = torch.from_numpy(engine.embed([text[9], text[20]]))
-        learnt = lesson.logits(torch.from_numpy(states), embedded, anchors)
-    features = states.reshape(len(text), -1)
-    for place, anchor in enumerate((9, 20)):
-        parts = [model.read(features[:5], np.arange(5)), model.read(features[5:anchor], np.arange(5, anchor))]
-        read = [(np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in zip(*parts, strict=True)]
-        said = model.say(embedded[place].numpy(), anchor, read)
-        columns = np.isin(teacher.ids_D.numpy(), tensors["ids"])
-        assert np.allclose(said, learnt[place].numpy()[:, columns], atol=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)

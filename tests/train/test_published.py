@@ -100,22 +100,9 @@ def eagle3(shape: Shape) -> tuple[dict[str, object], Tensors, str]:
     return config(shape, draft_vocab_size=SMALL), found, "pytorch_model.bin"
 
 
-def dflash(shape: Shape) -> tuple[dict[str, object], Tensors, str]:
-    """As z-lab/dflash writes it: layers like Qwen3's, with norms of each head."""
-    found: Tensors = {}
-    for number in range(2):
-        name = f"layers.{number}"
-        found |= layer(shape, name, shape.width) | {f"{name}.input_layernorm.weight": torch.ones(shape.width)}
-        found |= {f"{name}.self_attn.{part}_norm.weight": torch.ones(shape.head_dim) for part in "qk"}
-    found |= {"norm.weight": torch.ones(shape.width), "hidden_norm.weight": torch.ones(shape.width)}
-    found["fc.weight"] = torch.randn(shape.width, 2 * shape.width) * 0.1
-    own = {"mask_token_id": 5, "target_layer_ids": [0, 1]}
-    return config(shape, num_hidden_layers=2, block_size=6, dflash_config=own), found, "model.safetensors"
+MADE = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3}
 
-
-MADE = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "dflash": dflash}
-
-LAYERS = {"medusa": (NORMED,), "eagle": (NORMED,), "eagle3": (2, 1, 1), "dflash": (1, 2)}
+LAYERS = {"medusa": (NORMED,), "eagle": (NORMED,), "eagle3": (2, 1, 1)}
 
 
 def write(folder: Path, made: tuple[dict[str, object], Tensors, str]) -> Path:

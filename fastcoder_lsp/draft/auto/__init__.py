@@ -48,7 +48,6 @@ from fastcoder_lsp.draft.auto.sources import (
 )
 from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification, no_piece
-from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.eagle import EagleDrafter
 from fastcoder_lsp.draft.frozen_table import TableShape, build
@@ -62,10 +61,9 @@ from fastcoder_lsp.model.drafter_files import open_drafter
 
 _TOKEN_MS = 20.0  # time of a token if the engine is unmeasured
 _NO_FROZEN = np.zeros((0, 1), np.int32)
-_WITH_WEIGHTS: dict[str, type[MedusaDrafter | EagleDrafter | DflashDrafter]] = {
+_WITH_WEIGHTS: dict[str, type[MedusaDrafter | EagleDrafter]] = {
     "medusa": MedusaDrafter,
     "eagle": EagleDrafter,
-    "dflash": DflashDrafter,
 }
 
 
@@ -81,7 +79,7 @@ class AutoParameters:
     learns: bool = True
     without: str = ""  # sources to leave out, by their names in `evidence.SOURCES`, separated by `/`
     weights: str = ""
-    """The folder of a drafter's own weights (`medusa`, `eagle`, `dflash`), which is asked where that pays."""
+    """The folder of a drafter's own weights (`medusa`, `eagle`), which is asked where that pays."""
     priced: bool = True
     """Whether drafters that run a model are left out where they do not pay; false asks them in every step."""
 
