@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks.fused import kernels_by_name
 from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import add_options, filled, option
@@ -87,7 +86,6 @@ class Options(Reported):
     shapes: str = option("models whose names hold one of these, by commas", "1.5B,3B,7B")
     engine: str = option("cpu-int8, cpu-int4, cuda-graphs, cuda-int8, cuda-int4 or cpu-graphs", "cpu-int4")
     bits: int | None = option("4 or 8: as the engine cpu-int4 or cpu-int8", None, choices=(4, 8))
-    kernels: str = option("of the graph engine, by commas: torch, fused", "torch")
     rounds: int = option("measurements of each figure", 8)
 
 
@@ -125,8 +123,7 @@ def main(words: Sequence[str] | None = None) -> None:
     found: dict[str, ShapeCost] = {}
     for model in named({**MODELS, **TINY}):
         if any(part in model.name for part in options.shapes.split(",")):
-            for kernels in options.kernels.split(",") if engine in PRECISIONS else ("",):
-                found[f"{model.name} {kernels}"] = measure(model, engine, kernels, options.rounds)
+            found[model.name] = measure(model, engine, options.rounds)
     rows = []
     for name, taken in found.items():
         ratios = [f"{taken.steps_s[width] / taken.read_s:.2f}" for width in WIDTHS]
@@ -138,10 +135,10 @@ def main(words: Sequence[str] | None = None) -> None:
     write(options, "shapes", {"shapes": {name: asdict(taken) for name, taken in found.items()}})
 
 
-def measure(model: NamedShape, engine: str, kernels: str, rounds: int) -> ShapeCost:
+def measure(model: NamedShape, engine: str, rounds: int) -> ShapeCost:
     """Make a model of this shape, run steps of it, and read as many bytes; UsageError for any other engine."""
     if engine in PRECISIONS:
-        return _on_graphs(model, engine, kernels, rounds)
+        return _on_graphs(model, engine, rounds)
     if engine not in ("cpu-int8", "cpu-int4"):
         raise UsageError(f"{engine} is not measured by shape", f"Take cpu-int8, cpu-int4, {', '.join(PRECISIONS)}.")
     kind = kinds_here()[0] if engine == "cpu-int8" else in_four_bits(kinds_here()[0])
@@ -149,7 +146,7 @@ def measure(model: NamedShape, engine: str, kernels: str, rounds: int) -> ShapeC
 
 
 @torch.inference_mode()
-def _on_graphs(model: NamedShape, engine: str, kernels: str, rounds: int) -> ShapeCost:
+def _on_graphs(model: NamedShape, engine: str, rounds: int) -> ShapeCost:
     device = CpuDevice() if engine.startswith("cpu") else CudaDevice()
     dtype = torch.float32 if engine.startswith("cpu") else torch.bfloat16
     recipe = Recipe(
@@ -162,7 +159,6 @@ def _on_graphs(model: NamedShape, engine: str, kernels: str, rounds: int) -> Sha
         dtype=dtype,
         progress=lambda _share, _what: None,
         precision=PRECISIONS[engine],
-        kernels=kernels_by_name(kernels),
     )
     graphs = build(recipe, device)
     chance = np.random.default_rng(0)

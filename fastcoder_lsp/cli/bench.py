@@ -37,7 +37,6 @@ BENCHMARKS = {
     "edit_passes": "replay drafters over recorded answers of edit models: tokens a pass",
     "peers": "our engine beside llama.cpp's server, transformers and Ollama, on the same prompts and keys",
     "larger": "typing with models in the shapes of larger sizes, in real time",
-    "gpu": "the other benchmarks on the graph engine of an NVIDIA GPU, within minutes",
 }
 """Name → a line of help."""
 CHECKOUT = Path(__file__).parents[2]

@@ -58,7 +58,7 @@ def load_engine(job: LoadJob) -> TreeEngine:
         except Exception as why:
             if isinstance(why, FastcoderError) and job.options.kind != "auto":
                 raise
-            # Errors of drivers, torch's allocator and Triton have no common class. Logged as text: a stored exception
+            # Errors of drivers and torch's allocator have no common class. Logged as text: a stored exception
             # would keep its frames alive, and the tensors in them.
             logger.warning("%s cannot be used: %s", kind, "".join(traceback.format_exception(why)))
             reason = why.message if isinstance(why, FastcoderError) else f"{type(why).__name__}: {why}".splitlines()[0]

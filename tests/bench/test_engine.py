@@ -1,7 +1,6 @@
-"""`bench engine` on the light installation, and `bench gpu` without a GPU."""
+"""`bench engine` on the light installation."""
 
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu
-from benchmarks.gpu import Options
 from benchmarks.shapes import TINY, NamedShape, RandomSource, main, named, random_weights
 from fastcoder_lsp.bench import engine
 from fastcoder_lsp.core import DraftTree
@@ -107,33 +104,6 @@ def test_a_forced_kind_hides_no_other_from_the_comparison(monkeypatch: pytest.Mo
     monkeypatch.setenv("FASTCODER_KIND", "plain")
     assert kinds_of_cpu() == before
     assert kinds_here() == (PLAIN,)
-
-
-def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    def commands(*_: object) -> dict[str, list[str]]:
-        python = [sys.executable, "-c"]
-        good = "import json, sys; json.dump({'ms': 1}, open(sys.argv[-1], 'w'))"
-        return {"a": [*python, "raise SystemExit('last words')"], "b": [*python, good], "c": [*python, "while 1: pass"]}
-
-    monkeypatch.setattr(gpu, "_commands", commands)
-    monkeypatch.setattr(gpu, "LEAST", 0.0)
-    assert gpu.run(Options(out=tmp_path / "results", smoke=True, seconds=3.0)) == 0
-    report = json.loads((tmp_path / "results" / "report.json").read_text())
-    assert report["parts"] == {"b": {"ms": 1}}
-    assert "last words" in report["skipped"]["a"]
-    assert "took more than" in report["skipped"]["c"]
-
-
-def test_every_command_is_taken() -> None:
-    from fastcoder_lsp.cli.main import parser
-
-    for options, chosen in ((Options(first=True), gpu.FIRST), (Options(no_peers=True), gpu.ALL)):
-        commands = gpu._commands(options, "cuda-graphs", chosen)
-        assert list(commands) == ["doctor", *chosen, "shape 0.5B", "shape 1.5B", "shape 7B"]
-        for name in chosen:
-            assert "cuda-graphs" in commands[name]
-            assert parser("bench").parse_args([*commands[name][3:], "--json", "x.json"]).run is not None
 
 
 def test_a_tiny_shape_is_measured_on_the_graph_engine(tmp_path: Path) -> None:

@@ -150,10 +150,8 @@ class Counted(_Mode):  # type: ignore[misc]  # as above
 NO_LAUNCH = {"empty", "empty_like", "new_empty", "_unsafe_view", "_reshape_alias", "tensor_split", "chunk", "unflatten"}
 
 
-def meta_programs(
-    shape: Shape, layers: int = 2, context: int = 2048, *, strict: bool = False, wrap: Any = lambda kernels: kernels
-) -> Programs:
-    """Programs over so many layers of a model without data; `wrap` makes their kernels of torch's."""
+def meta_programs(shape: Shape, layers: int = 2, context: int = 2048, *, strict: bool = False) -> Programs:
+    """Programs over so many layers of a model without data."""
     size = plan(context, strict=strict)
 
     def tensor(*sizes: int) -> torch.Tensor:
@@ -175,5 +173,5 @@ def meta_programs(
     model = ModelWeights(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
     cache = StaticCache(shape, size.capacity, torch.bfloat16, MetaDevice())
     attention = TreeAttention(shape, size.capacity, torch.bfloat16, META, strict=strict)
-    kernels = wrap(TorchKernels(shape, size.capacity, attention, torch.bfloat16, META))
+    kernels = TorchKernels(shape, size.capacity, attention, torch.bfloat16, META)
     return Programs(Transformer(model, kernels, cache), attention, size, MetaDevice(), len(embedding))

@@ -5,6 +5,5 @@ token; one small copy goes back to the host, which walks down the tree and launc
 while it drafts. On the CPU the same programs run operation by operation: capture is the only difference.
 
 Read in this order: `plan` (the sizes), `step_io` (inputs and outputs), `device`, `cache`, `weights`, `transformer`,
-`verifier`, `programs` (a step from end to end), `engine`, and `build` with its check. `benchmarks/fused` has another
-implementation of attention and a step's end.
+`verifier`, `programs` (a step from end to end), `engine`, and `build` with its check.
 """

@@ -1,4 +1,4 @@
-"""Builds the graph engine: weights, sizes that fit the memory, kernels, captured programs, the check.
+"""Builds the graph engine: weights, sizes that fit the memory, captured programs, the check.
 
 When memory runs out it first drops buckets, then context, then gives up. The check compares replays with single
 launches. Programs that fail or disagree are not replayed, and the reason is reported.
@@ -51,14 +51,9 @@ class Recipe:
     dtype: torch.dtype
     progress: Progress
     precision: str = "plain"  # of the weights, a key of `PRODUCTS`
-    kernels: "ChooseKernels | None" = None  # of a benchmark that compares them; None for torch's
     strict: bool = False
     warm_up: bool = True  # capture every size now, else each when it is first needed
     notes: list[str] = field(default_factory=list)
-
-
-ChooseKernels = Callable[[Recipe, Device, TorchKernels, Callable[[TorchKernels], Programs]], Programs]
-"""Makes the programs with the kernels that it chooses, given torch's; notes the choice in the recipe."""
 
 
 @torch.inference_mode()
@@ -141,12 +136,8 @@ def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -
     """The programs over an empty cache."""
     cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
     attention = TreeAttention(recipe.shape, size.capacity, recipe.dtype, device.place, strict=recipe.strict)
-    plain = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
-
-    def programs(kernels: TorchKernels) -> Programs:
-        return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
-
-    return programs(plain) if recipe.kernels is None else recipe.kernels(recipe, device, plain, programs)
+    kernels = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
+    return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
 
 
 def _finish(recipe: Recipe, programs: Programs, size: Plan, device: Device) -> StaticEngine:
@@ -185,7 +176,7 @@ def tried(compare: Callable[[], str | None]) -> str | None:
         return compare()
     except torch.OutOfMemoryError:
         raise
-    except Exception as why:  # Triton's exceptions are no errors of torch
+    except Exception as why:
         logger.warning("a check failed", exc_info=True)
         return f"{type(why).__name__}: {why}".splitlines()[0][:200]
 

@@ -141,7 +141,7 @@ class CudaDevice:
     def capture(self, work: Launch) -> Launch:
         """Capture the work once, and return a function that replays it. Runs it twice before, on the capture's stream.
 
-        cuBLAS allocates its workspaces and Triton compiles its kernels in the first run, which a capture would forbid.
+        cuBLAS allocates its workspaces in the first run, which a capture would forbid.
         """
         self._side.wait_stream(torch.cuda.current_stream(self.place))
         with torch.cuda.stream(self._side):
@@ -352,7 +352,7 @@ class GraphSet(Generic[Key]):
             return self._device.capture(work)
         except torch.OutOfMemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 torch, its allocator and Triton have no common error; `work` decides
+        except Exception as error:  # noqa: BLE001 torch and its allocator have no common error; `work` decides
             # Slower, with the same result: the work, launch by launch.
             logger.warning("%s runs uncaptured: %s: %s", key, type(error).__name__, error)
             self.notes.add("some steps could not be captured and run slower (see the log)")

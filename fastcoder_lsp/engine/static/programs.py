@@ -1,8 +1,8 @@
 """The programs of the graph engine: a step from rows to tokens, a prefill chunk, and moves of slots.
 
-Holds the fixed tensors and assembles the parts; a graph holds what is launched here. If the step's own kernels do not
-follow the tree, the host does (`follow`), and `Moves` moves the accepted slots behind the cached text while the host
-drafts; in torch, following on the device took some thirty launches.
+Holds the fixed tensors and assembles the parts; a graph holds what is launched here. The host follows the tree
+(`follow`), and `Moves` moves the accepted slots behind the cached text while the host drafts; following on the device
+took some thirty launches.
 
 Legend: M moves of a program.
 """
@@ -218,16 +218,12 @@ class Programs:
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The last step's accepted drafts, and its emitted tokens; moves the drafts' slots behind the cached text.
 
-        The program itself does so if its kernels can, else a walk here and a launch of `moves`. If a row chose
-        `UNDECIDED`, nothing was moved that another run of the step would not write again.
+        If a row chose `UNDECIDED`, nothing is moved.
         """
         assert program.ask is not None, "no step"
-        outputs = self._outputs[program.ask.top_k]
-        found = outputs.path(program.width, tree.pending)
-        if found is None:
-            found = follow(tree, outputs.said(program.width), room)
-            if min(found[1]) >= 0:
-                self.moves.keep(cached, [*range(tree.pending), *found[0]])
+        found = follow(tree, self._outputs[program.ask.top_k].said(program.width), room)
+        if min(found[1]) >= 0:
+            self.moves.keep(cached, [*range(tree.pending), *found[0]])
         return found
 
     def best(self, program: Program, nodes: int, count: int) -> tuple[Int64s, Floats]:
@@ -277,7 +273,7 @@ class Programs:
     def _step(self, width: int, bucket: int, ask: StepVariant, outputs: Outputs, may_TV: torch.Tensor | None) -> None:
         view, transformer = self._view(width, bucket), self.transformer
         logits_TV = transformer.logits(transformer.read(view))
-        kernels, cache = transformer.kernels, transformer.cache
+        kernels = transformer.kernels
         one_look = not ask.sampled and may_TV is None  # greedy rows choose the first of the best ids
         if ask.top_k and not one_look:
             kernels.best(logits_TV, outputs)
@@ -286,6 +282,5 @@ class Programs:
         if ask.sampled:
             assert self._keys_V is not None, "sampled without keys"
             outputs.said_T.copy_(choose_rows(logits_TV, view.inputs, self._keys_V, ask))
-            kernels.leave(outputs)
         else:
-            kernels.conclude(logits_TV, outputs, view.inputs, cache, best=ask.top_k > 0 and one_look)
+            kernels.choose(logits_TV, outputs, best=ask.top_k > 0 and one_look)

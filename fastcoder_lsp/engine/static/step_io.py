@@ -6,8 +6,7 @@ one stretch behind it, `enter`…`leave`; row i sees row j if j's stretch holds 
 row above all real ones, and the padding behind the rows is one without descendants. `lay_out` is compiled if numba is
 installed.
 
-Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them), P =
-T + 1 (the number of accepted drafts, and their rows).
+Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them).
 """
 
 from collections.abc import Callable, Sequence
@@ -192,18 +191,11 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """A program's view of its outputs: every row's choice, the accepted drafts, and every row's best ids.
-
-    `kept_P`: how many drafts are accepted, and their rows, root first; `WALK` if the host has to find out.
-    """
+    """A program's view of its outputs: every row's choice, and every row's best ids."""
 
     said_T: torch.Tensor
-    kept_P: torch.Tensor
     ids_TK: torch.Tensor
     logits_TK: torch.Tensor
-
-
-WALK = -1  # in place of the number of accepted drafts: the tree was not followed, and nothing was moved
 
 
 class StepOutput:
@@ -211,7 +203,7 @@ class StepOutput:
 
     def __init__(self, device: Device, rows: int, count: int) -> None:
         self._place, self.count = device, count
-        size = _best_at(rows) + rows * count
+        size = rows + rows * count
         with torch.inference_mode(mode=False):
             self._device = torch.zeros(size, dtype=torch.int64, device=device.place)
             self._host = device.staging(size, torch.int64)
@@ -220,17 +212,15 @@ class StepOutput:
 
     def view(self, width: int) -> Outputs:
         """The outputs of a program of `width` rows."""
-        start = _best_at(width)
-        halves = self._device[start : start + width * self.count].view(torch.int32)
+        halves = self._device[width : width + width * self.count].view(torch.int32)
         ids, logits = halves.view(2, width, self.count).unbind()
-        kept = self._device[width : 2 * width + 1]
-        return Outputs(self._device[:width], kept, ids, logits.view(torch.float32))
+        return Outputs(self._device[:width], ids, logits.view(torch.float32))
 
     def send(self, width: int) -> None:
         """Launch the copy to the host, after the program."""
         copy = self._copies.get(width)
         if copy is None:
-            end = _best_at(width) + width * self.count
+            end = width + width * self.count
             copy = self._copies[width] = (self._device[:end], self._host[:end])
         self._place.fetch(*copy)
 
@@ -239,22 +229,7 @@ class StepOutput:
         found: list[int] = self.on_host[:width].tolist()
         return found
 
-    def path(self, width: int, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """The accepted drafts and the emitted tokens, as `programs.follow` gives them; None if that must find them."""
-        count = int(self.on_host[width])
-        if count == WALK:
-            return None
-        said = self.on_host
-        path = tuple(said[width + 1 : width + 1 + count].tolist())
-        return path, (int(said[pending - 1]), *[int(said[node]) for node in path])
-
     def best(self, width: int, nodes: int, count: int) -> tuple[Int64s, Floats]:
         """The `count` best of the first `nodes` rows; copies, since the buffers are written again."""
-        start = _best_at(width)
-        halves = self.on_host[start : start + width * self.count].view(np.int32).reshape(2, width, self.count)
+        halves = self.on_host[width : width + width * self.count].view(np.int32).reshape(2, width, self.count)
         return halves[0, :nodes, :count].astype(np.int64), halves[1, :nodes, :count].copy().view(np.float32)
-
-
-def _best_at(width: int) -> int:
-    """The place of the best ids: after the choices and the accepted drafts, at an even place."""
-    return 2 * width + 2

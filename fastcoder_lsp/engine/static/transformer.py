@@ -1,8 +1,7 @@
 """The model's pass over the rows of a program in torch: tokens in, hidden states or logits out.
 
 A row sees the cached text, its ancestors in the tree, and itself; padding rows see only themselves. Query heads of a
-group read one key/value head through a view, so that the cache is never repeated. `benchmarks/fused` replaces two of
-the operations of `TorchKernels`.
+group read one key/value head through a view, so that the cache is never repeated.
 
 Legend: T rows, C slots of the bucket, E = T + 2 or the model's width, H query heads, K key/value heads (or best ids), G
 query heads of a group, D head dimension, I inner width, V vocabulary.
@@ -16,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.step_io import EDGES, WALK, Inputs, Outputs
+from fastcoder_lsp.engine.static.step_io import EDGES, Inputs, Outputs
 from fastcoder_lsp.engine.static.verifier import top_rows
 from fastcoder_lsp.engine.static.weights import ModelWeights, Norm
 
@@ -36,7 +35,7 @@ class TreeView:
 
     @cached_property
     def bias_TC(self) -> torch.Tensor:  # noqa: N802 tensor names carry their shapes
-        """Addends of the scores, 0 or minus infinity; kernels that know the rules don't need them."""
+        """Addends of the scores, 0 or minus infinity."""
         rows = self.inputs.stretches_2E.shape[1] - EDGES
         column_C = (self.slots_C - self.inputs.cached).clamp(-1, rows)
         enter_C, leave_C = self.inputs.stretches_2E.index_select(1, column_C + 1).unbind()
@@ -134,10 +133,6 @@ class TorchKernels:
         k_TKD = _rotate(k.view(width, shape.kv_heads, shape.head_dim), cos_TD, sin_TD)
         v_TKD = v.view(width, shape.kv_heads, shape.head_dim)
         cache.store(layer, view.inputs.slots_T, k_TKD.transpose(0, 1), v_TKD.transpose(0, 1))
-        return self.mix(layer, q_THD, cache, view)
-
-    def mix(self, layer: int, q_THD: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """Attention: the values that each row sees, weighted by its query: [T, H·D]."""
         return self.attention.mix(layer, q_THD, cache, view)
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
@@ -153,30 +148,13 @@ class TorchKernels:
         outputs.ids_TK.copy_(found_TK)
         outputs.logits_TK.copy_(values_TK)
 
-    def conclude(
-        self,
-        logits_TV: torch.Tensor,
-        outputs: Outputs,
-        inputs: Inputs,  # noqa: ARG002 `benchmarks/fused` reads it
-        cache: StaticCache,  # noqa: ARG002 as above
-        *,
-        best: bool,
-    ) -> None:
-        """Write every row's greedy token, the lowest id of equals, and with `best` its best ids and logits.
-
-        `kept_P` becomes the accepted path, whose slots are then in place, or `WALK`: the host follows the tree and
-        moves the slots. In torch that would be some thirty launches.
-        """
+    def choose(self, logits_TV: torch.Tensor, outputs: Outputs, *, best: bool) -> None:
+        """Write every row's greedy token, the lowest id of equals, and with `best` its best ids and logits."""
         if best:
             self.best(logits_TV, outputs)
             outputs.said_T.copy_(outputs.ids_TK[:, 0])
         else:
             torch.argmax(logits_TV, 1, out=outputs.said_T)
-        self.leave(outputs)
-
-    def leave(self, outputs: Outputs) -> None:
-        """Leave the walk down the tree to the host."""
-        outputs.kept_P[:1].fill_(WALK)
 
 
 def _rotate(x_THD: torch.Tensor, cos_TD: torch.Tensor, sin_TD: torch.Tensor) -> torch.Tensor:
