@@ -1,4 +1,4 @@
-"""`fastcoder-lsp model list|pull|calibrate|path|remove`: the models on this machine, and their tables."""
+"""`fastcoder-lsp model list|pull|path|remove`: the models on this machine, and their tables."""
 
 import argparse
 import sys
@@ -29,8 +29,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command and its actions."""
     parser = commands.add_parser(
         "model",
-        help="list, download, calibrate and remove models",
-        description="List, download, calibrate and remove models. No other command downloads a model.",
+        help="list, download and remove models",
+        description="List, download and remove models. No other command downloads a model.",
         epilog="Example: fastcoder-lsp model pull",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -59,18 +59,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--edits",
         action="store_true",
         help="print the models that suggest edits, and download the one that fits this machine, or NAME",
-    )
-    calibrate = _action(
-        actions,
-        "calibrate",
-        _calibrate,
-        "improve a model's four-bit weights",
-        "Calibrate a model's four-bit weights on the code of Python's standard library, keep them, and print their "
-        'loss against eight bits. Takes minutes, once. `engine = "cpu-int4"` uses them from then on; `auto` uses them '
-        "if the loss is small.",
-    )
-    calibrate.add_argument(
-        "--undo", action="store_true", help="delete the calibrated weights, and go back to uncalibrated ones"
     )
     _action(actions, "path", _path, "print the folder of a model", "Print the folder that holds a model's files.")
     _action(
@@ -109,7 +97,7 @@ def _list(_arguments: argparse.Namespace) -> int:
     width = max((len(entry.name) for entry in found), default=0)
     for entry in found:
         mark = "*" if default and entry.digest == default else " "
-        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}{_chosen(entry.digest)}")
+        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}")
     if default:
         print("* the model that `auto` uses", file=sys.stderr)
     else:
@@ -126,21 +114,6 @@ def _measured_choice(*, every: bool = False) -> Choice:
 
     with progress_shown() as shown:
         return chosen_model(cache_folder(), shares(shown), every=every)
-
-
-def _chosen(digest: str) -> str:
-    """The loss of a model's calibrated weights, for the user."""
-    from fastcoder_lsp.model.inventory import engine_conversions
-
-    cache = cache_folder()
-    if not any(path.suffix == ".json" for path in engine_conversions(digest, cache)):
-        return ""  # before a compiler is imported
-    from fastcoder_lsp.engine.calibrated import known_loss
-
-    loss = known_loss(digest, cache)
-    return (
-        f"; calibrated four-bit weights, {loss.nats:.3f} nats a token worse than eight bits" if loss is not None else ""
-    )
 
 
 def _pull(arguments: argparse.Namespace) -> int:
@@ -195,31 +168,6 @@ def _name(arguments: argparse.Namespace) -> str:
     """The model that the command names, or else the settings; kept in `arguments`."""
     arguments.name = arguments.name or chosen_settings("model", {})[0].model
     return str(arguments.name)
-
-
-def _calibrate(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.engine.calibrated import MOST_LOSS
-    from fastcoder_lsp.runtime.calibration import calibrate, undo
-
-    if arguments.undo:
-        name, there = undo(_name(arguments))
-        print(
-            f"{name}: "
-            + ("uncalibrated weights from the next start on" if there else "no calibrated weights to delete")
-        )
-        return 0
-    with progress_shown() as shown:
-        name, found = calibrate(_name(arguments), shares(shown))
-    chosen, plain, kept = found.chosen, found.plain, found.kept
-    print(f"{name}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
-    _say(
-        f"Uncalibrated ones lose {plain.nats:.3f}, on the same {chosen.tokens} tokens. "
-        f"The new ones are {'' if kept else 'not '}kept."
-    )
-    if kept:
-        told = "uses them" if chosen.small else f"does not use them, because they lose more than {MOST_LOSS}"
-        _say(f'`auto` {told}; `engine = "cpu-int4"` does. Restart running servers to use them.')
-    return 0
 
 
 def _path(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,6 @@ from fastcoder_lsp.config.environment import processor
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, has_experts
 from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.calibrated import known_loss
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine, cuda_machine, gpu_faults, is_lost
@@ -157,14 +156,9 @@ def _choose(job: LoadJob, shape: Shape | None) -> tuple[str, list[str]]:
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
-    known = known_loss(job.digest, job.cache, shape) if asked in ("auto", "cpu-int4") else None
-    loss = known if asked == "cpu-int4" or (known is not None and known.small) else None
-    if loss is None and asked == "auto" and job.options.bits == 4:
+    if asked == "auto" and job.options.bits == 4:
         asked = "cpu-int4"
         notes.append("four-bit weights: by the times measured here, eight-bit ones exceed a limit (docs/models.md)")
-    if loss is not None:
-        asked = "cpu-int4"
-        notes.append(f"four-bit weights: {loss.nats:.3f} nats a token worse than eight-bit ones, measured here")
     for kind in dict.fromkeys((asked if asked in BITS else "cpu-int8", "cpu-int8")):
         reason = _against_ours(shape, job.kernels, BITS[kind])
         if reason is None:

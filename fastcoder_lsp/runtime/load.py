@@ -17,7 +17,6 @@ from fastcoder_lsp.core import Engines, Progress
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.engine import EngineOptions
-from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
@@ -171,9 +170,8 @@ def _begin(ahead: CompileAhead, settings: Settings, found: _Found, *, drafts: bo
     """Start compiling for the model, in the precision that it will have."""
     files = found.files
     shape = shape_of(files.folder) if settings.engine in BITS else None
-    four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache_folder(), shape)
     heads = (shape.group, shape.head_dim) if shape is not None else None
-    width = 4 if four else found.bits or BITS.get(settings.engine, 8)
+    width = found.bits or BITS.get(settings.engine, 8)
     ahead.begin(heads, width, shape.kind if shape is not None else "qwen2", drafts=drafts)
 
 

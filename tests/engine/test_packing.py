@@ -83,7 +83,7 @@ def test_hardly_any_memory_is_taken(folder: Path) -> None:
 def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, tmp_path: Path) -> None:
     wanted = WeightsRequest(folder, shape_of(folder), VNNI_512, "a model", tmp_path)
     name = "0" * 32
-    old = [f"{name}-v1-x3-f16.safetensors", f"{name}-v1-x3-f16.lock", f"{name}-calibrated-v1-x1-f16.json"]
+    old = [f"{name}-v1-x3-f16.safetensors", f"{name}-v1-x3-f16.lock", f"{name}-v1-x1-f16.json"]
     kept = [f"{name}-v9-x1-f16.safetensors", f"{name}-v2-x1-x3-f16.safetensors", "mine-v1.txt", "a-v1-x-folder"]
     (tmp_path / "int4").mkdir()
     for place in (*old, *kept[:-1]):
@@ -93,9 +93,8 @@ def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, t
     for _ in range(2):
         load_arrays(wanted, lambda _share, _what: None, note=said.append)
     assert sorted(path.name for path in (tmp_path / "int4").iterdir()) == sorted(kept)
-    assert len(said) == 2
+    assert len(said) == 1
     assert "earlier version" in said[0]
-    assert "model calibrate" in said[1]
 
 
 def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path: Path) -> None:
@@ -104,7 +103,6 @@ def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path:
         for kind in (PLAIN, in_four_bits(PLAIN)):
             wanted = WeightsRequest(folder, shape_of(folder), kind, digest, tmp_path)
             paths = [wanted.path("F16"), wanted.path("F16").with_suffix(".lock")]
-            paths += [wanted.path("F16", calibrated=True)] if kind.bits == 4 else []
             for path in paths:
                 path.parent.mkdir(exist_ok=True)
                 path.touch()

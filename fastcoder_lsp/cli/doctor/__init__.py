@@ -277,7 +277,6 @@ def _examine_here(settings: Settings) -> Iterator[Check]:
         return
     yield from attempt("choice", lambda: model.check_choice(settings))
     folder = Path(str(found[0].details["folder"]))
-    yield from attempt("weights", lambda: model.check_weights(settings))
     yield from attempt("template", lambda: model.check_template(folder))
     yield from attempt("completion", lambda: model.check_completion(settings))
 

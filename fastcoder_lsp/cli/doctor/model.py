@@ -87,31 +87,6 @@ def check_choice(settings: Settings) -> Iterator[Check]:
     yield Check("choice", state, f"{reason}\n{table(choice)}", OTHERWISE, details)
 
 
-def check_weights(settings: Settings) -> Iterator[Check]:
-    """On CPUs with four-bit weights: whether they are calibrated, their loss, and how to go back."""
-    from fastcoder_lsp import model
-    from fastcoder_lsp.engine.architecture import fast_shape, read_config
-    from fastcoder_lsp.engine.calibrated import known_loss
-
-    if settings.engine not in ("auto", "cpu-int4"):
-        return
-    files = model.find(settings.model)
-    loss = known_loss(files.digest, cache_folder(), fast_shape(read_config(files.folder)))
-    named = "" if settings.model == "auto" else f" {settings.model}"
-    if loss is not None:
-        taken = settings.engine == "cpu-int4" or loss.small
-        lost = f"{loss.nats:.3f} ± {loss.standard_error:.3f} nats a token worse than in eight"
-        text = f"four bits, calibrated by `model calibrate`: {lost}"
-        if settings.engine == "auto":
-            text += f"; `auto` {'uses' if taken else 'does not use'} them on a CPU"
-        details: dict[str, object] = {"nats": loss.nats, "standard_error": loss.standard_error, "tokens": loss.tokens}
-        hint = f"To go back to uncalibrated ones, run: fastcoder-lsp model calibrate{named} --undo" if taken else ""
-        yield Check("weights", "ok", text, hint, details)
-    elif settings.engine == "cpu-int4":
-        hint = f"To lose less, run (takes minutes): fastcoder-lsp model calibrate{named}"
-        yield Check("weights", "ok", "four bits, not calibrated; their loss is not measured", hint)
-
-
 def check_template(folder: Path) -> Check:
     """The template of fill-in-the-middle prompts."""
     from fastcoder_lsp.prompt import template_of

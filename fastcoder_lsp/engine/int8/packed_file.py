@@ -84,16 +84,10 @@ def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
         lock.release()
 
 
-def unjudged(path: Path) -> Path:
-    """A name beside `path` for a candidate to replace it; `delete_unfinished` deletes it once `path` is not locked."""
-    return path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.unjudged{UNFINISHED}")
-
-
 def delete_unfinished(folder: Path) -> None:
     """Delete partial files of killed processes; files that are being written stay."""
     with suppress(OSError):
         for partial in list(folder.glob(f"*{UNFINISHED}")):
-            # Names contain no dot; the suffix after the first one distinguishes weights from losses.
             whole = partial.with_name(partial.name.partition(".")[0] + ".safetensors")
             with suppress(OSError), held(whole) as ours:
                 if ours:
@@ -101,14 +95,12 @@ def delete_unfinished(folder: Path) -> None:
 
 
 @contextmanager
-def held(path: Path, *, strict: bool = False) -> Iterator[bool]:
-    """Lock `path` as `writing_alone`, without waiting; yields whether it succeeded, or if `strict` ResourceError."""
+def held(path: Path) -> Iterator[bool]:
+    """Lock `path` as `writing_alone`, without waiting; yields whether it succeeded."""
     lock = _lock(path)
     try:
         lock.acquire(timeout=0)
-    except (Timeout, OSError, NotImplementedError) as error:
-        if strict and not isinstance(error, Timeout):
-            raise write_error(error, path.parent, "storing the converted weights") from error
+    except (Timeout, OSError, NotImplementedError):
         yield False
         return
     try:

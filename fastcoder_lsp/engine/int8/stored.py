@@ -3,37 +3,32 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.core.files import check_room, private_folder
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
     delete_unfinished,
     held,
-    layout_bytes,
     packed_in_memory,
     read_packed,
-    unjudged,
     write_packed,
     writing_alone,
 )
-from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, Products, embedding_kind, layout, pack
+from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
-from fastcoder_lsp.errors import ResourceError, UsageError
-from fastcoder_lsp.model.store import size_text, write_error
+from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.model.store import size_text
 from fastcoder_lsp.model.tensors import rounded_already
 
 FORMATS = {8: 1, 4: 2}
 """Versions of the packed file, by the bits of a weight; files of other versions are not read, older ones are deleted.
 8: 1, rows by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before
 codes; 2, attention's matrices as in 8, no embeddings if they are the head's rows."""
-CHOSEN = "four-bit weights: calibrated; to go back, run: fastcoder-lsp model calibrate --undo"
-PLAIN = "four-bit weights: not calibrated"
 _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
@@ -47,25 +42,16 @@ class WeightsRequest:
     digest: str
     cache: Path
 
-    def path(self, embedding: str, *, calibrated: bool = False) -> Path:
-        """The file of the packed form; `calibrated`: of calibrated weights."""
-        name = calibrated_name(self.digest) if calibrated else _name(self.digest)
-        return self.cache / f"int{self.kind.bits}" / f"{name}-{form_of(self.kind)}-{embedding.lower()}.safetensors"
+    def path(self, embedding: str) -> Path:
+        """The file of the packed form."""
+        name = hashlib.sha256(self.digest.encode()).hexdigest()[:32]
+        return self.cache / f"int{self.kind.bits}" / f"{name}-{_form_of(self.kind)}-{embedding.lower()}.safetensors"
 
 
-def form_of(kind: DotKind) -> str:
+def _form_of(kind: DotKind) -> str:
     """The part of a file's name that identifies its layout."""
     known = f"x{kind.vectors}" + ("-by8" if kind.line == 8 else "")
-    return f"v{FORMATS[8]}-{known}" if kind.in_bytes is None else f"v{FORMATS[4]}-{known}-{form_of(kind.in_bytes)[3:]}"
-
-
-def calibrated_name(digest: str) -> str:
-    """The prefix of the names of a model's calibrated weights and their loss."""
-    return f"{_name(digest)}-calibrated"
-
-
-def _name(digest: str) -> str:
-    return hashlib.sha256(digest.encode()).hexdigest()[:32]
+    return f"v{FORMATS[8]}-{known}" if kind.in_bytes is None else f"v{FORMATS[4]}-{known}-{_form_of(kind.in_bytes)[3:]}"
 
 
 def _ignore(_: str) -> None:
@@ -77,13 +63,10 @@ def load_arrays(
     progress: Progress,
     enter: Callable[[str], None] = _ignore,
     note: Callable[[str], None] = _ignore,
-    *,
-    chosen: bool = True,
 ) -> dict[str, Array]:
     """The packed weights, read, or converted first ("convert" is entered then).
 
-    `note` receives notes for the user: what is rounded again, which four-bit weights are used, or why they could not be
-    stored. `chosen`: use calibrated four-bit weights, if they are stored.
+    `note` receives notes for the user: what is rounded again, or why the weights could not be stored.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
@@ -93,17 +76,10 @@ def load_arrays(
         note(f"the engine re-quantizes {by} weights to int{wanted.kind.bits}")
     delete_unfinished(wanted.path("F16").parent)
     _delete_outdated(wanted.cache, note)
-    for calibrated in (True, False) if wanted.kind.bits == 4 and chosen else (False,):
-        for embedding in (IN_HEAD, "F16", "BF16") if wanted.kind.bits == 4 else ("F16", "BF16"):
-            if calibrated and not wanted.path(embedding, calibrated=True).with_suffix(".json").is_file():
-                continue  # the calibration was killed before it recorded their loss
-            arrays = _read(wanted, embedding, progress, calibrated=calibrated)
-            if arrays is not None:
-                if wanted.kind.bits == 4:
-                    note(CHOSEN if calibrated else PLAIN)
-                return arrays
-    if wanted.kind.bits == 4:
-        note(PLAIN)
+    for embedding in (IN_HEAD, "F16", "BF16") if wanted.kind.bits == 4 else ("F16", "BF16"):
+        arrays = _read(wanted, embedding, progress)
+        if arrays is not None:
+            return arrays
     if any(os.path.lexists(wanted.path(embedding)) for embedding in (IN_HEAD, "F16", "BF16")):
         note("prepared weights are damaged or of another version, and are converted again")
     enter("convert")
@@ -127,18 +103,16 @@ def _delete_outdated(cache: Path, note: Callable[[str], None]) -> None:
 
     Files that a running earlier version is about to make stay too: without its lock they would look left over.
     """
-    size, chosen = 0, False
+    size = 0
     for whole in sorted({path.with_suffix(".safetensors") for bits in FORMATS for path in _outdated(cache, bits)}):
         with suppress(OSError), held(whole) as ours:
             for path in [whole.with_suffix(suffix) for suffix in (".safetensors", ".json", ".lock") if ours]:
                 with suppress(OSError):
                     freed = path.lstat().st_size
                     path.unlink()
-                    size, chosen = size + freed, chosen or ("-calibrated-" in path.name and path.suffix == ".json")
+                    size += freed
     if size:
         note(f"deleted {size_text(size)} of weights that an earlier version had prepared")
-    if chosen:
-        note("the four-bit weights are no longer calibrated; run: fastcoder-lsp model calibrate")
 
 
 def _outdated(cache: Path, bits: int) -> list[Path]:
@@ -164,61 +138,5 @@ def _make(
     return arrays
 
 
-@contextmanager
-def choosing_alone(wanted: WeightsRequest) -> Iterator[None]:
-    """Lock a model's calibrated four-bit weights while they are being computed.
-
-    Raises ResourceError if the disk or its folder refuses, UsageError if another process calibrates them.
-    """
-    with open_weights(wanted.folder) as weights:
-        embedding = embedding_kind(weights, wanted.shape, wanted.kind)
-    path = wanted.path(embedding, calibrated=True)
-    try:
-        private_folder(path.parent)
-        delete_unfinished(path.parent)  # while this is locked, others would leave these files, which take room
-        check_room(path.parent, layout_bytes(layout(wanted.shape, wanted.kind, embedding)))
-    except OSError as error:
-        raise write_error(error, path.parent, "calibrating four-bit weights") from error
-    with held(path, strict=True) as ours:
-        if not ours:
-            raise UsageError("another process is calibrating this model", "Wait until it ends.")
-        yield
-
-
-def write_chosen(wanted: WeightsRequest, choose: Callable[[Weights], Products], progress: Progress) -> Path:
-    """Calibrate weights and write them beside the name of those in use; returns their file, for `put_in_place`.
-
-    `wanted` is in four bits and locked by `choosing_alone`; `choose` gives the model's rounded matrices. The next start
-    deletes the files of a killed process.
-
-    Raises:
-        ModelInvalidError: the model's files are damaged.
-        ResourceError: memory or disk does not suffice.
-    """
-    with open_weights(wanted.folder) as weights:
-        embedding = embedding_kind(weights, wanted.shape, wanted.kind)
-        pieces = pack(weights, wanted.shape, wanted.kind, choose(weights), in_head=embedding == IN_HEAD)
-        path = unjudged(wanted.path(embedding, calibrated=True))
-        try:
-            write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
-        except BaseException:  # interrupted after the file got its name
-            path.unlink(missing_ok=True)
-            raise
-    return path
-
-
-def read_chosen(wanted: WeightsRequest, path: Path, progress: Progress) -> dict[str, Array]:
-    """The weights that `write_chosen` wrote. Raises ResourceError if they cannot be read."""
-    for embedding in (IN_HEAD, "F16", "BF16"):
-        arrays = read_packed(path, layout(wanted.shape, wanted.kind, embedding), progress)
-        if arrays is not None:
-            return arrays
-    raise ResourceError(f"{path} was written but cannot be read", "Check that disk.")
-
-
-def _read(
-    wanted: WeightsRequest, embedding: str, progress: Progress, *, calibrated: bool = False
-) -> dict[str, Array] | None:
-    return read_packed(
-        wanted.path(embedding, calibrated=calibrated), layout(wanted.shape, wanted.kind, embedding), progress
-    )
+def _read(wanted: WeightsRequest, embedding: str, progress: Progress) -> dict[str, Array] | None:
+    return read_packed(wanted.path(embedding), layout(wanted.shape, wanted.kind, embedding), progress)
