@@ -69,7 +69,7 @@ def test_commands_can_be_typed_as_printed(name: str, capsys: pytest.CaptureFixtu
     assert refused == [], capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "docs/dev/moved.md"])
+@pytest.mark.parametrize("name", PAGES)
 def test_files_that_are_named_exist(name: str) -> None:
     named = re.findall(r"`(?:\./)?((?:scripts|tests|fastcoder_lsp|benchmarks)/[\w./-]+)", PAGES[name])
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []

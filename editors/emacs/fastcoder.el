@@ -40,12 +40,6 @@ Settings come last: \"serve\" :initializationOptions (:enabled t)."
   "Whether to suggest while you type; if nil, only `fastcoder-ask' does."
   :type 'boolean)
 
-(defcustom fastcoder-delay nil
-  "Seconds to rest before a suggestion appears by itself.
-Nil: use the server's setting `quiet.delay_ms'."
-  :type '(choice (const :tag "As the server's settings say" nil) number))
-(make-obsolete-variable 'fastcoder-delay "the server's setting quiet.delay_ms, in `fastcoder-command'." "0.1.0")
-
 (defcustom fastcoder-edits t
   "Whether to request next edits, if the server proposes them."
   :type 'boolean)
@@ -100,12 +94,7 @@ Nil: use the server's setting `quiet.delay_ms'."
 (cl-defmethod eglot-initialization-options :around ((_server fastcoder-server))
   "Say that the status is shown here, so that the server does not show it too."
   (let* ((asked (cl-call-next-method))
-         (options (and (listp asked) (copy-sequence asked)))
-         (delay (symbol-value 'fastcoder-delay)))
-    (when (and delay (not (plist-member (plist-get options :quiet) :delay_ms)))
-      (let ((ms (round (* 1000 delay))))
-        (message "fastcoder: `fastcoder-delay' is the server's setting :quiet (:delay_ms %d) now" ms)
-        (setq options (plist-put options :quiet (plist-put (copy-sequence (plist-get options :quiet)) :delay_ms ms)))))
+         (options (and (listp asked) (copy-sequence asked))))
     (plist-put options :client (plist-put (copy-sequence (plist-get options :client)) :showsStatus t))))
 
 (cl-defmethod eglot-client-capabilities :around ((_server fastcoder-server))

@@ -5,8 +5,6 @@ Defines the file format; a segment is never written to once it has its name. Lay
     magic 8 bytes | version, tokens N, entries M, files F, table length: int64 each | tokenizer identity, 64 bytes
     | CRC-32 of everything else | padding to 256 bytes | starts int64[F + 1] | tokens int32[N] | order int32[M]
     | table: JSON, [key, digest, modified_ns, size, changed_ns] for each file
-
-History of the version: 1 (0.1) the first; 2 (0.2) `changed_ns`.
 """
 
 import json

@@ -1,7 +1,6 @@
 """The folder of a store: reads the manifest and its segments, checks them, and deletes unlisted files.
 
-The manifest lists the segments of a store and their dead files. It is replaced atomically, never edited. History of its
-version: 1 (0.1) the first.
+The manifest lists the segments of a store and their dead files. It is replaced atomically, never edited.
 """
 
 import json

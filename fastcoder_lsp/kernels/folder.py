@@ -67,11 +67,6 @@ def tidy(used: Path) -> None:
         )
         for version in versions[:-_VERSIONS]:
             shutil.rmtree(version, ignore_errors=True)
-        outdated = [file for file in used.parent.iterdir() if file.suffix in (".kernel", ".partial")]
-        for file in outdated:  # the first version kept its files here
-            file.unlink()
-        if outdated:
-            logger.warning("deleted %d compiled kernels of an earlier version in %s", len(outdated), used.parent)
 
 
 def _unfit(folder: Path) -> str | None:

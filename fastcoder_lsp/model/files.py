@@ -94,7 +94,6 @@ def _shards(index: Path) -> list[str]:
 
 
 ORIGIN = "origin.json"
-FORMAT = 1  # Of the note. 0: every file was converted; 1: only those that must be.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,6 @@ class Origin:
     gguf: str = ""
     size: int = 0
     mtime_ns: int = 0
-    format: int = 0
 
     def write(self, folder: Path) -> None:
         """Put the note into the folder; raises OSError."""

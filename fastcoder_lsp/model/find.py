@@ -25,7 +25,7 @@ from fastcoder_lsp.model.files import (
     open_folder,
     read_origin,
 )
-from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
+from fastcoder_lsp.model.gguf_folder import follow, holds_weights, make_ready
 from fastcoder_lsp.model.store import ModelStore, known_sha256, reading, remembered_sha256, size_text
 
 AUTO = "auto"
@@ -158,12 +158,10 @@ def download_of(reference: Reference, cache: Path, gpu_bytes: int | None) -> Dow
 def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int | None = None) -> ModelFiles:
     """Like `find`, but makes a GGUF on this disk ready (in a second, or by transformers in a minute).
 
-    Downloads nothing. Deletes the weights that earlier versions unpacked and nothing needs any more. Raises as `find`,
-    and ResourceError if memory or disk does not suffice.
+    Downloads nothing. Raises as `find`, and ResourceError if memory or disk does not suffice.
     """
     store = ModelStore.at(cache)
     store.sweep()
-    drop_copies(store, lambda said: progress(0.0, said))
     try:
         return find(name, cache, gpu_bytes=gpu_bytes)
     except ModelMissingError:

@@ -14,28 +14,23 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
-from fastcoder_lsp.model.catalogue import WHEEL_MODELS
-from fastcoder_lsp.model.files import FORMAT, INDEX, WEIGHTS, Origin, gguf_of, is_noted, read_origin, weight_files
-from fastcoder_lsp.model.gguf_config import ARCHITECTURES, LISTS, TOKENS, all_names, config_of, tokenizer_json
+from fastcoder_lsp.model.files import INDEX, WEIGHTS, Origin, gguf_of, is_noted, read_origin, weight_files
+from fastcoder_lsp.model.gguf_config import LISTS, TOKENS, all_names, config_of, tokenizer_json
 from fastcoder_lsp.model.gguf_header import Header, check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.store import (
     ModelStore,
     disk_full,
-    known_sha256,
     publish,
     require_space,
     sha256_file,
-    size_text,
     writing,
 )
 from fastcoder_lsp.model.tensors import Layout, SafetensorsTensors, array_bytes, safetensors_header
@@ -139,11 +134,11 @@ def make_ready(gguf: Path, sha256: str, source: str, store: ModelStore, progress
             if files is None:
                 convert(gguf, made, store.root, progress)
                 progress(0.95, "checking the converted weights")
-                origin = Origin(source, sha256, sha256_file(made / WEIGHTS), format=FORMAT)
+                origin = Origin(source, sha256, sha256_file(made / WEIGHTS))
             else:
                 for file, text in files.items():
                     replace_file(made / file, text.encode())
-                origin = Origin(source, sha256, sha256, format=FORMAT).at(gguf, place, store.root)
+                origin = Origin(source, sha256, sha256).at(gguf, place, store.root)
             origin.write(made)
             publish(made, place)
     progress(1.0, "ready")
@@ -160,52 +155,6 @@ def follow(folder: Path, gguf: Path, store: ModelStore) -> None:
             moved.write(folder)
     except OSError:
         log.info("cannot record in %s that %s has moved", folder, gguf)
-
-
-def drop_copies(store: ModelStore, note: Callable[[str], None]) -> None:
-    """Delete the weights that earlier versions unpacked of files that are read directly now; `note` is told of each.
-
-    Only the store's own folders are changed; weights that an engine packed from them stay in use.
-    """
-    for folder in sorted(store.root.glob("converted/*")):
-        try:
-            origin = read_origin(folder)
-            gguf = None if origin.format == FORMAT else _file_of(origin, folder, store)
-            if gguf is not None:
-                with store.lock(f"convert-{folder.name[:16]}", lambda: None):
-                    _drop(folder, gguf, store, note)
-        except (FastcoderError, OSError, ValueError, RecursionError) as error:
-            log.info("cannot clean up %s: %s", folder, error)
-
-
-def _drop(folder: Path, gguf: Path, store: ModelStore, note: Callable[[str], None]) -> None:
-    """Make a conversion's folder like one of `make_ready`, with the old digest; a killed run is repeated."""
-    origin, copy = replace(read_origin(folder), format=FORMAT), folder / WEIGHTS
-    if read_origin(folder).format == FORMAT:
-        return
-    files = _described(gguf)
-    if files is None:
-        origin.write(folder)  # it is not looked at again
-        return
-    size = copy.stat().st_size if copy.is_file() else 0
-    for file, text in files.items():
-        replace_file(folder / file, text.encode())
-    copy.unlink(missing_ok=True)
-    origin.at(gguf, folder, store.root).write(folder)  # last: without it, the next start does the rest
-    note(f"deleted {size_text(size)} of unpacked weights: {gguf.name} is now read directly")
-
-
-def _file_of(origin: Origin, folder: Path, store: ModelStore) -> Path | None:
-    """The file that a conversion was made from, if it is unchanged and may need no conversion."""
-    kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if not isinstance(kind, Mapping) or kind.get("model_type") not in ARCHITECTURES or not origin.digest:
-        return None
-    for known in WHEEL_MODELS:
-        if known.sha256 == folder.name:
-            path = store.gguf(known.file)
-            return path if path.is_file() and path.stat().st_size == known.size else None
-    path = Path(origin.source.removeprefix("gguf "))
-    return path if path.is_absolute() and known_sha256(path, store.digests) == folder.name else None
 
 
 def _described(gguf: Path) -> dict[str, str] | None:

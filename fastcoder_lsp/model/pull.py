@@ -34,7 +34,7 @@ from fastcoder_lsp.model.find import (
     is_converted,
     understand,
 )
-from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
+from fastcoder_lsp.model.gguf_folder import make_ready
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import (
     BLOCK,
@@ -60,7 +60,6 @@ def pull(
     gpu = usable_gpu_bytes() if gpu_bytes is None else gpu_bytes
     store = ModelStore.at(cache)
     store.sweep()
-    drop_copies(store, dialogue.note)
     here = _whole(name, store, dialogue, gpu)
     reference = understand(name)
     if here is not None and not (exact and here.variant) and not _is_larger(here, reference, store, gpu):

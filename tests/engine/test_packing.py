@@ -3,7 +3,6 @@
 import json
 import mmap
 import tracemalloc
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +17,9 @@ from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.memory import CAN_GIVE_BACK, LazyMemory
-from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, writing_alone
+from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
-from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.catalogue import BESIDE_BYTES, FAMILY
 from fastcoder_lsp.model.inventory import engine_conversions
 from tests.engine.tiny_models import shape_of
@@ -80,23 +78,6 @@ def test_hardly_any_memory_is_taken(folder: Path) -> None:
     assert most < VOCABULARY * WIDTH * 4
 
 
-def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, tmp_path: Path) -> None:
-    wanted = WeightsRequest(folder, shape_of(folder), VNNI_512, "a model", tmp_path)
-    name = "0" * 32
-    old = [f"{name}-v1-x3-f16.safetensors", f"{name}-v1-x3-f16.lock", f"{name}-v1-x1-f16.json"]
-    kept = [f"{name}-v9-x1-f16.safetensors", f"{name}-v2-x1-x3-f16.safetensors", "mine-v1.txt", "a-v1-x-folder"]
-    (tmp_path / "int4").mkdir()
-    for place in (*old, *kept[:-1]):
-        (tmp_path / "int4" / place).write_bytes(bytes(1000))
-    (tmp_path / "int4" / kept[-1]).mkdir()
-    said = list[str]()
-    for _ in range(2):
-        load_arrays(wanted, lambda _share, _what: None, note=said.append)
-    assert sorted(path.name for path in (tmp_path / "int4").iterdir()) == sorted(kept)
-    assert len(said) == 1
-    assert "earlier version" in said[0]
-
-
 def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path: Path) -> None:
     made = set[Path]()
     for digest in ("a model", "another"):
@@ -109,23 +90,6 @@ def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path:
             made |= set(paths) if digest == "a model" else set()
     assert set(engine_conversions("a model", tmp_path)) == made
     assert engine_conversions("", tmp_path) == []
-
-
-def test_what_an_earlier_version_is_packing_stays(folder: Path, tmp_path: Path) -> None:
-    """Its lock with it: a later start would take the unfinished file for one that nobody writes."""
-    wanted = WeightsRequest(folder, replace(shape_of(folder), inner=192), in_four_bits(PLAIN), "a model", tmp_path)
-    packing_now = tmp_path / "int4" / f"{'0' * 32}-v1-x1-f16.safetensors"
-    unfinished = packing_now.with_name(f"{packing_now.name}.1-1{UNFINISHED}")
-    with writing_alone(packing_now, lambda _share, _what: None):
-        unfinished.touch()
-        for _ in range(2):
-            with suppress(ModelInvalidError):  # of another shape: what is looked at comes before
-                load_arrays(wanted, lambda _share, _what: None)
-            assert unfinished.exists()
-    with suppress(ModelInvalidError):
-        load_arrays(wanted, lambda _share, _what: None)
-    assert not unfinished.exists()
-    assert not list((tmp_path / "int4").glob("*-v1-*.lock"))
 
 
 def test_attention_stays_in_bytes(folder: Path) -> None:

@@ -182,7 +182,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_model_that_is_here_stays_in_use(tmp_path: Path, hub_cache: Path) -> None:
-    """The folder of an earlier version: its model is used, and the chosen one is named, not fetched."""
+    """A smaller model is on the disk: it is used, and the chosen one is named, not fetched."""
     cache, seven = tmp_path / "cache", FAMILY[-1].hub_id
     with pytest.raises(ModelMissingError):
         model.find("auto", cache, gpu_bytes=0)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -19,11 +18,11 @@ from safetensors.numpy import load_file
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
-from fastcoder_lsp.model.files import Origin, damage, read_origin
+from fastcoder_lsp.model.files import damage, read_origin
 from fastcoder_lsp.model.find import wheels_converted
 from fastcoder_lsp.model.gguf_blocks import kind_of, unfold
 from fastcoder_lsp.model.gguf_config import LISTS, tokenizer_json
-from fastcoder_lsp.model.gguf_folder import _described, convert, drop_copies
+from fastcoder_lsp.model.gguf_folder import _described, convert
 from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.machine import require_packages
@@ -56,16 +55,6 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "model").mkdir()
     convert(folder / "tiny.gguf", folder / "model", folder, silent)
     return folder / "model"
-
-
-def unpacked(path: Path, cache: Path, converted: Path) -> Path:
-    """The same file as earlier versions left it."""
-    store = ModelStore.at(cache)
-    store.open()
-    sha256 = remembered_sha256(path, store.digests)
-    folder = shutil.copytree(converted, store.converted(sha256))
-    Origin(f"gguf {path}", sha256, sha256_file(folder / "model.safetensors")).write(folder)
-    return folder
 
 
 def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, converted: Path) -> None:
@@ -170,38 +159,6 @@ def test_a_full_disk_leaves_nothing_behind(path: Path, cache: Path) -> None:
     assert done.returncode == ResourceError.exit_code
     assert not list((cache / "models" / "converted").glob("*"))
     assert model.prepare(str(path), cache, silent).folder.is_dir()
-
-
-def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path, converted: Path) -> None:
-    folder = unpacked(path, cache, converted)
-    digest = read_origin(folder).digest
-    said: list[str] = []
-    files = model.prepare(str(path), cache, lambda _share, what: said.append(what))
-    assert not (folder / "model.safetensors").exists()
-    assert any("deleted" in what and path.name in what for what in said)
-    assert (files.folder, files.digest) == (folder, digest)
-    open_tensors(folder).close()
-    notes: list[str] = []
-    drop_copies(ModelStore.at(cache), notes.append)
-    assert notes == []
-    model.require_checkpoint(folder, silent)
-    drop_copies(ModelStore.at(cache), notes.append)
-    assert (folder / "model.safetensors").exists()
-
-
-def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: Path, converted: Path) -> None:
-    folder = unpacked(path, cache, converted)
-    path.unlink()
-    drop_copies(ModelStore.at(cache), lambda _: None)
-    assert (folder / "model.safetensors").is_file()
-    write_gguf(path, seed=1)
-    drop_copies(ModelStore.at(cache), lambda _: None)
-    assert (folder / "model.safetensors").is_file()
-    other = tmp_path / "other.gguf"
-    write_gguf(other, pre="some-new-way")
-    files = model.prepare(str(other), cache, silent)
-    drop_copies(ModelStore.at(cache), lambda _: None)
-    assert (files.folder / "model.safetensors").is_file()
 
 
 def test_a_torn_note_is_none_and_made_again_from_what_lies_there(path: Path, cache: Path) -> None:

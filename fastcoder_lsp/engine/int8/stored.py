@@ -2,9 +2,7 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
     delete_unfinished,
-    held,
     packed_in_memory,
     read_packed,
     write_packed,
@@ -22,14 +19,12 @@ from fastcoder_lsp.engine.int8.packed_file import (
 from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.model.store import size_text
 from fastcoder_lsp.model.tensors import rounded_already
 
 FORMATS = {8: 1, 4: 2}
-"""Versions of the packed file, by the bits of a weight; files of other versions are not read, older ones are deleted.
+"""Versions of the packed file, by the bits of a weight; files of other versions are not read.
 8: 1, rows by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before
 codes; 2, attention's matrices as in 8, no embeddings if they are the head's rows."""
-_FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,6 @@ def load_arrays(
     if by := rounded_already(wanted.folder):
         note(f"the engine re-quantizes {by} weights to int{wanted.kind.bits}")
     delete_unfinished(wanted.path("F16").parent)
-    _delete_outdated(wanted.cache, note)
     for embedding in (IN_HEAD, "F16", "BF16") if wanted.kind.bits == 4 else ("F16", "BF16"):
         arrays = _read(wanted, embedding, progress)
         if arrays is not None:
@@ -96,28 +90,6 @@ def load_arrays(
             progress,
             into=f"int{wanted.kind.bits}",
         )
-
-
-def _delete_outdated(cache: Path, note: Callable[[str], None]) -> None:
-    """Delete files of earlier versions in a layout that is no longer read; later versions' stay.
-
-    Files that a running earlier version is about to make stay too: without its lock they would look left over.
-    """
-    size = 0
-    for whole in sorted({path.with_suffix(".safetensors") for bits in FORMATS for path in _outdated(cache, bits)}):
-        with suppress(OSError), held(whole) as ours:
-            for path in [whole.with_suffix(suffix) for suffix in (".safetensors", ".json", ".lock") if ours]:
-                with suppress(OSError):
-                    freed = path.lstat().st_size
-                    path.unlink()
-                    size += freed
-    if size:
-        note(f"deleted {size_text(size)} of weights that an earlier version had prepared")
-
-
-def _outdated(cache: Path, bits: int) -> list[Path]:
-    files = [(path, _FORMAT.search(path.name)) for path in sorted((cache / f"int{bits}").glob("*-v*"))]
-    return [path for path, found in files if found is not None and int(found[1]) < FORMATS[bits]]
 
 
 def _make(

@@ -33,17 +33,6 @@ def test_wrong_options_are_named(neovim: Scripted) -> None:
     assert editor.lua("return require('fastcoder.config').options.restarts") == 4
 
 
-def test_the_old_option_of_the_delay_is_the_servers_setting(neovim: Scripted) -> None:
-    editor = neovim()
-    of = "return vim.lsp.config.fastcoder.init_options.quiet.delay_ms"
-    editor.lua("require('fastcoder').setup({ debounce_ms = 40, settings = { completion = { max_tokens = 9 } } })")
-    assert editor.lua(of) == 40
-    assert editor.lua("return vim.lsp.config.fastcoder.init_options.completion.max_tokens") == 9
-    assert "quiet = { delay_ms = 40 }" in messages(editor)
-    editor.lua("require('fastcoder').setup({ debounce_ms = 40, settings = { quiet = { delay_ms = 70 } } })")
-    assert editor.lua(of) == 70
-
-
 def test_the_log_shows_no_line_of_other_servers(neovim: Scripted, tmp_path: Path) -> None:
     editor = neovim()
     kept, ours = tmp_path / "lsp.log", '[ERROR] rpc "fastcoder-lsp" "stderr" "ours"'

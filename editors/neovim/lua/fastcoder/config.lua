@@ -50,26 +50,6 @@ local function is_key(value)
   return value == false or type(value) == 'string'
 end
 
--- An option of the time before the server could wait itself, for all editors.
-local OLD_DELAY = 'fastcoder: the option debounce_ms is a setting of the server now. Write: settings = { quiet = '
-  .. '{ delay_ms = %s } }'
-
---- The server's settings, with what an old option says in them.
----@param given table options of setup(), which lose the old one
----@return table? settings
-function M.settings(given)
-  local settings, delay_ms = given.settings, given.debounce_ms
-  given.settings, given.debounce_ms = nil, nil
-  if delay_ms == nil then
-    return settings
-  end
-  vim.notify_once(OLD_DELAY:format(delay_ms), vim.log.levels.WARN)
-  if settings and settings['quiet.delay_ms'] then
-    return settings
-  end
-  return vim.tbl_deep_extend('keep', settings or {}, { quiet = { delay_ms = delay_ms } })
-end
-
 --- Whether Neovim draws: 0.12 may leave letters behind that are typed just before accepting (neovim#36529).
 function M.is_native()
   local ghost = M.options.ghost

@@ -32,8 +32,8 @@ function M.setup(options)
   vim.cmd.source(vim.fs.joinpath(here, 'plugin', 'fastcoder.lua'))
   options = vim.deepcopy(options or {})
   local launch = { cmd = options.cmd, filetypes = options.filetypes, root_markers = options.root_markers }
-  launch.init_options = config.settings(options)
-  options.cmd, options.filetypes, options.root_markers = nil, nil, nil
+  launch.init_options = options.settings
+  options.cmd, options.filetypes, options.root_markers, options.settings = nil, nil, nil, nil
   if options.name and options.edits == nil then
     options.edits = false -- the plugin that looks for that name shows them
   end

@@ -1,4 +1,4 @@
-"""Caches, settings and shared processes of version 0.1: used, or put aside with one message; never a fault."""
+"""Damaged cache files and those of another format: made anew, with one message."""
 
 import base64
 import hashlib
@@ -6,11 +6,9 @@ import io
 import json
 import logging
 import random
-import subprocess
-import sys
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +16,12 @@ import numpy as np
 import pytest
 
 from fastcoder_lsp.cli.doctor import check_last_start
-from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.config import Settings, SettingsLayer, resolve
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.draft.frozen_table import FrozenTable
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, change
 from fastcoder_lsp.engine.int8.dot import AVX2
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
-from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.host.address import address_of, cache_part
-from fastcoder_lsp.host.control import find_hosts
-from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.kernels import folder as files
 from fastcoder_lsp.model.choice import read_measured
@@ -45,13 +37,12 @@ from tests.engine.tiny_models import shape_of
 from tests.fake_engine import silent
 from tests.faults.small_model import write_model
 from tests.faults.stranger import Stranger
-from tests.host.test_process import Machine, gone, machine
 from tests.index.test_datastore import library
 from tests.index.toy_encoder import ToyEncoder
 from tests.runtime.test_costs import Clocked
 from tests.runtime.test_folder_words import kept_at
 
-__all__ = ["library", "machine"]
+__all__ = ["library"]
 
 COSTS = b'{"widths": [1, 2, 4, 8], "ms": [14.2, 16.2, 20.8, 28.9], "prefill_ms": 3.4}'
 START = json.dumps({
@@ -63,51 +54,16 @@ START = json.dumps({
 SEGMENT = zlib.decompress(base64.b64decode(
     "eNpzc/YJDgh2dWdkgABWKM0EpWHiJlC6JL+SgRJQIe35lGEQAXR//wcCdiDNAcScUD4oLJiBODpaKVGvoFJJR0HJgAAAqjHUUTCKjQUAH3oYhA=="
 ))  # fmt: skip
-"""A segment that 0.1 wrote; its format is older than ours."""
+"""A segment of another format."""
 INT8 = "81455e8f4dae5a0d5fe1e8312d2cceb30f68f184083b0df6f0087ba12d784d46"
-"""SHA-256 of the packed weights of `write_model` that 0.1 wrote."""
-ENGINES = "auto cpu-int8 cpu-fp32 cpu-bf16 cpu-graphs cuda-bf16 cuda-graphs cuda-int8 cuda-int4 mps-bf16"
-SETTINGS = f"""
-enabled bool|model str|engine {ENGINES}|threads 0-256|gpu.memory_percent 1-100|gpu.strict bool
-context_tokens 512-32768|drafter str|completion.max_tokens 1-1024|languages.include list|languages.exclude list
-popup.enabled bool|popup.budget_ms 20-20000|budget.automatic_ms 0-60000|budget.invoked_ms 0-60000
-budget.background_ms 0-60000|power normal saver|where.middle_of_word bool|where.secrets bool|where.rejections 0-1000
-context.enabled bool|read.max_file_bytes 1-100000000|read.max_line_length 80-10000000|read.max_files 0-10000000
-read.exclude list|index.enabled bool|index.dependencies bool|log.file str|log.level debug info warning error
-"""
-"""Names of 0.1's settings, each with its kind, limits or choices."""
-DRAFTERS = """
-none|lookup n_max=3|suffix factor=1.5|rest draft_tokens=32|fastcoder cut=5,skip=true|fastcoder-paper cache=false
-cacheback follower_length=4|cacheback-dynamic|cacheback-frozen|recycling shares=0.5/0.2|recycling-paper k=4
-jacobi length=8|auto width=cost,without=cache|sdsat k=3|lookahead window=10|lookahead-paper gram=4
-"""
-OLD_HOST = """
-import os, socket, struct, sys
-import msgspec
-listening = socket.socket(socket.AF_UNIX)
-listening.bind(sys.argv[1])
-listening.listen()
-print(flush=True)
-fronts = [[21, [b"/w"], False, 3.0, False]]
-replies = {"Hello": ["Welcome", 6, "0.1.0+old", os.getpid()],
-           "AskFronts": ["Fronts", os.getpid(), "0.1.0+old", "old model", "cpu-int8", 2**20, 60.0, fronts, 0]}
-while True:
-    connected = listening.accept()[0]
-    while head := connected.recv(4):
-        name = msgspec.msgpack.decode(connected.recv(struct.unpack("!I", head)[0]))[0]
-        if name == "Stop":
-            sys.exit()
-        data = msgspec.msgpack.encode(replies[name])
-        connected.sendall(struct.pack("!I", len(data)) + data)
-"""
-"""The side of a shared process of 0.1 that speaks: protocol 6."""
+"""SHA-256 of the packed weights of `write_model`."""
 
 
 @dataclass(frozen=True)
 class Kept:
     """A kind of cache file at `where`, a pattern: `read` uses it as a start does, `used` says whether it did.
 
-    `whole` is the file as 0.1 wrote it; None: as `read` writes it, for kinds of the same form or that 0.1 had not.
+    `whole` is the whole file; None: as `read` writes it.
     """
 
     where: str
@@ -249,13 +205,6 @@ def test_a_byte_that_was_changed_is_no_fault(kind: str, cache: Path, caplog: pyt
         assert len(warned(caplog)) <= 1
 
 
-def test_kernels_of_the_first_layout_are_deleted(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (cache / "move-dc4660218b600d6f10d00e27977aa8ea.kernel").write_bytes(b"a pickle")
-    files.write(cache / "0.1.0-new" / "f.kernel", b"code")
-    assert [path.name for path in cache.iterdir()] == ["0.1.0-new"]
-    assert len(warned(caplog)) == 1
-
-
 @pytest.mark.usefixtures("library")
 def test_an_index_and_common_code_are_built_again(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     body = '{"identity":"toy","source":"","generation":1,"complete":true,"segments":[{"name":"a.seg","dead":[]}]}'
@@ -287,66 +236,3 @@ def test_a_start_uses_nothing_of_a_damaged_cache(stranger: Stranger) -> None:
     for number, path in enumerate(damaged):
         path.write_bytes(DAMAGES[("half", "garbage")[number % 2]](path.read_bytes()))
     stranger.works(*options)
-
-
-def old_settings() -> Iterator[tuple[str, object]]:
-    """Every setting of 0.1 with values of every form."""
-    for row in SETTINGS.strip().replace("\n", "|").split("|"):
-        name, kind, *more = row.split()
-        low, dash, high = kind.partition("-")
-        if dash and low.isdigit():
-            yield from ((name, value) for value in (int(low), int(high), float(high)))
-        else:
-            forms: dict[str, list[object]] = {"bool": [True, False], "str": ["auto"], "list": [[], ["python"]]}
-            yield from ((name, value) for value in forms.get(kind, [kind, *more]))
-        yield name, None
-
-
-def test_every_setting_is_still_taken() -> None:
-    for name, value in old_settings():
-        section, _, rest = name.partition(".")
-        for values in ({name: value}, {section: {rest: value}} if rest else {}):
-            settings, problems = resolve([SettingsLayer("settings", values, trusted=True)])
-            assert not problems, name
-            if values and value is not None:
-                found = getattr(settings, name.replace(".", "_"))
-                assert found == (tuple(value) if isinstance(value, list) else value)
-    for row in DRAFTERS.strip().replace("\n", "|").split("|"):
-        name, _, parameters = row.partition(" ")
-        changes = dict(one.split("=") for one in parameters.split(",") if one)
-        change(SPECIFICATIONS[name].parameters, name, changes)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
-def test_a_shared_process_is_left_alone_shown_and_stopped(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(machine.folder.parent))
-    machine.folder = machine.folder.parent / "fastcoder-lsp"
-    machine.folder.mkdir(mode=0o700)
-    machine.settings = replace(machine.settings, host_linger_s=60)
-    own = address_of(replace(machine.settings, threads=3), "test", [machine.folder])
-    places = [machine.folder / f"{cache_part()}{'0' * 10}.sock", machine.folder / f"{own.key}.sock"]
-    old = [
-        subprocess.Popen([sys.executable, "-c", OLD_HOST, str(place)], stdout=subprocess.PIPE, text=True)
-        for place in places
-    ]
-    for process in old:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "\n"
-    with pytest.raises(UsageError, match="updated after this editor started"):
-        FindOrStart([machine.folder], machine.command, "test")(replace(machine.settings, threads=3))
-    _, front = machine.asked()
-    new = front.facts().process_id
-    assert {host.process_id for host in find_hosts([machine.folder])} == {new, *(process.pid for process in old)}
-    assert main(["host", "status"]) == 0
-    said = capsys.readouterr().out
-    assert f"process {old[0].pid}: old model on cpu-int8" in said
-    assert "version 0.1.0+old" in said
-    assert f"process {new}: scripted on none" in said
-    front.close(1)
-    assert main(["host", "stop"]) == 0
-    said = capsys.readouterr().out
-    assert all(f"process {process_id}: ended" in said for process_id in (new, *(process.pid for process in old)))
-    assert [process.wait(10) for process in old] == [0, 0]
-    assert gone(new)
