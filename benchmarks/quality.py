@@ -36,12 +36,10 @@ from benchmarks.questions import (
     PromptVariant,
     RepositoryFiles,
     arm,
-    diagnostics_of,
     file_of,
     line_cases,
     prompt_of,
     recorded_cases,
-    require_checker,
 )
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.reckoned import Clock, DiskContext
@@ -314,8 +312,6 @@ def _asks(suite: Suite, way: PromptVariant, tokenizer: Tokenizer) -> tuple[str, 
 
 def prompts_of(questions: Iterable[InfillQuestion], way: PromptVariant, tokenizer: Tokenizer) -> Iterator[Prompt]:
     """The prompts of questions, asked one way; with the product's context the files around them are on the disk."""
-    if way.diagnostics:
-        require_checker()
     clock, around = Clock(), RepositoryFiles("", {})
     with TemporaryDirectory(prefix="fastcoder-quality-") as folder:
         tree = Tree(Path(folder).resolve(), {})
@@ -329,9 +325,7 @@ def prompts_of(questions: Iterable[InfillQuestion], way: PromptVariant, tokenize
                     disk = DiskContext(tree, lambda: clock.ms / 1e3)
                 else:
                     _follow(tree, around.files)
-            text, offset = question.before + question.after, len(question.before)
-            diagnostics = diagnostics_of(text, question.path, offset) if way.diagnostics else ()
-            yield prompt_of(way, tokenizer, question, disk, diagnostics)
+            yield prompt_of(way, tokenizer, question, disk)
 
 
 def _follow(tree: Tree, files: Mapping[str, str]) -> None:

@@ -3,27 +3,22 @@
 The product's own prompt builder makes every prompt. Single lines of whole repositories are questions: any line of code,
 or one that calls what another file defines. No leak: a line that stands in another file below the same line as here, so
 that the code was copied, is no question; nor is one that begins or continues an import, a definition, a comment or a
-text. Lines of recorded histories are questions, too, where a change may well be a copy. Diagnostics are pyflakes', in
-this process, as an editor's other servers would report them.
+text. Lines of recorded histories are questions, too, where a change may well be a copy.
 """
 
-import ast
 import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from importlib import import_module
-from pathlib import Path, PurePath, PurePosixPath
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 
 from benchmarks.datasets import Repository, histories
-from fastcoder_lsp.core import Change, Diagnostic, Snapshot
-from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
+from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
-from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -39,15 +34,12 @@ class PromptVariant:
     Attributes:
         context_tokens: for pieces of other files, on top of the product's longest prompt.
         product: whether other files are found as in the product.
-        diagnostics, edits: whether these go along.
     """
 
     name: str
     anchored: bool = True
     context_tokens: int = 0
     product: bool = False
-    diagnostics: bool = False
-    edits: bool = False
 
 
 _WITH_FILES = PromptVariant("words", context_tokens=_WORDS_TOKENS)
@@ -59,14 +51,9 @@ VARIANTS = {
         PromptVariant("anchored"),
         _WITH_FILES,
         _AS_PRODUCT,
-        replace(_AS_PRODUCT, name="diagnostics", diagnostics=True),
-        replace(_AS_PRODUCT, name="edits", edits=True),
     )
 }
-ARMS = (
-    f"plain, anchored, words ({_WORDS_TOKENS} tokens of other files), context (other files as in the product), "
-    "diagnostics, edits (the same, with pyflakes' diagnostics or with the last changes)"
-)
+ARMS = f"plain, anchored, words ({_WORDS_TOKENS} tokens of other files), context (other files as in the product)"
 
 
 def arm(name: str) -> PromptVariant:
@@ -104,7 +91,6 @@ class InfillQuestion:
     path: str = "main.py"
     repository: RepositoryFiles | None = None
     language: str = "python"
-    changes: tuple[Change, ...] = ()
 
 
 def prompt_of(
@@ -112,18 +98,13 @@ def prompt_of(
     tokenizer: Tokenizer,
     question: InfillQuestion,
     product: Context = NO_CONTEXT,
-    diagnostics: tuple[Diagnostic, ...] = (),
 ) -> Prompt:
     """The prompt that the product would ask `question` with, were its settings the arm's.
 
-    `product` finds code of other files, for arms with the product's context; `diagnostics`: of the question's file.
+    `product` finds code of other files, for arms with the product's context.
     """
     usual, around = PromptOptions(), question.repository
-    now = Snapshot(
-        *("bench", question.path, question.language, 1, question.before + question.after),
-        diagnostics=diagnostics if way.diagnostics else (),
-        changes=question.changes if way.edits else (),
-    )
+    now = Snapshot("bench", question.path, question.language, 1, question.before + question.after)
     context: Context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
     options = replace(
         usual, limit=usual.limit + way.context_tokens, anchored=way.anchored, context_tokens=way.context_tokens
@@ -242,17 +223,12 @@ def line_cases(repository: Repository, *, api: bool, seed: int = 20) -> list[Lin
 
 
 MOST_OF_A_RUN = 2
-STEP_MS, LINE_MS = 10_000.0, 2_000.0
-"""Reckoned time from one recorded change to the next, and for a line that is typed."""
 
 
 def recorded_cases(folder: Path, name: str, seed: int = 20) -> Iterator[LineCase]:
-    """Lines that were typed in a recorded history, at most `MOST_OF_A_RUN` of a run, with the changes before each."""
-    files, now_ms = histories.base(folder, name), 0.0
-    history = histories.edit_history()
+    """Lines that were typed in a recorded history, at most `MOST_OF_A_RUN` of a run."""
+    files = histories.base(folder, name)
     for number, step in enumerate(histories.steps(folder, name)):
-        now_ms += STEP_MS
-        before = files.get(step.path, "")
         if isinstance(step, histories.RecordedEdit) and step.typed and _language(step.path) in _NO_CODE:
             run = histories.typed(files, step)
             around = RepositoryFiles(name, dict(files))
@@ -268,17 +244,10 @@ def recorded_cases(folder: Path, name: str, seed: int = 20) -> Iterator[LineCase
             for at, line in enumerate(lines):
                 head = run.document[: run.offset] + "".join(f"{said}\n" for said in lines[:at])
                 tail = "\n" + run.document[run.offset :]
-                history.note(step.path, step.path, before, head + tail, now_ms)
-                before, now_ms = head + tail, now_ms + LINE_MS
                 if at in chosen:
-                    question = InfillQuestion(
-                        *(f"{name}/{step.path}:{number}.{at}", head, tail, step.path, around, language),
-                        history.recent(now_ms),
-                    )
-                    yield LineCase(question, line, ())
+                    name_of = f"{name}/{step.path}:{number}.{at}"
+                    yield LineCase(InfillQuestion(name_of, head, tail, step.path, around, language), line, ())
         histories.apply(files, step)
-        if isinstance(step, histories.RecordedEdit):
-            history.note(step.path, step.path, before, files[step.path], now_ms)
 
 
 def file_of(question: str) -> str:
@@ -343,40 +312,3 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         said = line.strip()
         yield above, said
         above = said or above
-
-
-_UNUSED = ("Unused", "Redefined")
-
-
-def require_checker() -> None:
-    require_packages("the arm 'diagnostics'", "pyflakes")
-
-
-def diagnostics_of(text: str, path: str, offset: int) -> tuple[Diagnostic, ...]:
-    """The diagnostics of a file that a client would send with the cursor at `offset`; none for other languages."""
-    cursor = text.count("\n", 0, offset)
-    return tuple(sorted(_reported(text, path), key=lambda one: abs(one.line - cursor))[:MOST_DIAGNOSTICS])
-
-
-@lru_cache(maxsize=64)
-def _reported(text: str, path: str) -> tuple[Diagnostic, ...]:
-    """All of them; code that is not used is a hint, as in pyright."""
-    if PurePath(path).suffix != ".py":
-        return ()
-    lines = text.split("\n")
-    try:
-        parsed = ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        number = min(max(getattr(error, "lineno", None) or 1, 1), len(lines))
-        found = [(number, 1, str(getattr(error, "msg", error)))]
-    else:
-        messages = import_module("pyflakes.checker").Checker(parsed, path).messages
-        found = [
-            (one.lineno, 4 if type(one).__name__.startswith(_UNUSED) else 1, one.message % one.message_args)
-            for one in messages
-        ]
-    return tuple(
-        Diagnostic(number - 1, severity, message, lines[number - 1].strip())
-        for number, severity, message in found
-        if lines[number - 1].strip()
-    )

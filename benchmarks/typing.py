@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from benchmarks.datasets import histories, require
 from benchmarks.harness import KeptRows, Reported, pooled_gain, write
-from benchmarks.questions import require_checker
 from benchmarks.typist import Subset, history_parts
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, TypingEnvironment, TypingWorkload
@@ -29,8 +28,8 @@ from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 
 EXAMPLE = "typing --histories svcs --keys 480 --answers typing.jsonl"
-ARMS = ("off", "on", "diagnostics", "edits")
-"""Values of `context.enabled`, and this one on with another setting of `context`."""
+ARMS = ("off", "on")
+"""Values of `context.enabled`."""
 _SAME = ("model", "costs", "slower", "speed", "seed")
 """Options that decide what typing a part comes to."""
 Name = tuple[str, int, str]
@@ -41,13 +40,13 @@ Name = tuple[str, int, str]
 class Options(Reported):
     """Type runs of recorded histories key by key, with each kind of context in turn, over the same keys.
 
-    Each arm is compared with the first. Diagnostics are pyflakes', of the text where the person last rested.
+    Each arm is compared with the first.
     Time is reckoned: steps and prompts take what they take on an idle machine, so that the figures are the same on a
     busy one. A part that was typed is kept in --answers: a stopped run goes on where it ended.
     """
 
     histories: str = option("of the folder `replay`", ",".join(histories.NAMES), metavar="NAME,…")
-    arms: str = option(f"of {', '.join(ARMS)}; all but the first two are `on` with one setting more", "off,on")
+    arms: str = option(f"of {', '.join(ARMS)}", "off,on")
     keys: int | None = option("of each history at most (default: all of it)", None, metavar="N")
     model: str = option("a name as in the setting", "auto")
     threads: int = option("as the setting; no figure depends on it", 0, metavar="N")
@@ -81,7 +80,6 @@ def type_part(
     files: Mapping[str, str],
     make: "MakeWithContext",
     on_key: Callable[[int], object] = lambda _: None,
-    arm: str = "on",
 ) -> TypingResult:
     with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
         tree = Tree(Path(folder).resolve(), files)
@@ -89,7 +87,7 @@ def type_part(
         def made(model: Model, seat: str, clock: Clock) -> Runtime:
             return make(model, seat, DiskContext(tree, lambda: clock.ms / 1e3))
 
-        [account], engines = room.type([TypingWorkload(part, tree, made, arm == "diagnostics", arm == "edits")], on_key)
+        [account], engines = room.type([TypingWorkload(part, tree, made)], on_key)
     return TypingResult(
         account.typed + account.saved,
         account.saved,
@@ -112,8 +110,6 @@ def run(options: Options) -> int:
         raise UsageError(f"there is no arm '{unknown[0]}'", f"Take some of: {', '.join(ARMS)}")
     if len(arms) < 2:
         raise UsageError("one arm has nothing to be compared with", f"Take some of: {', '.join(ARMS)}")
-    if "diagnostics" in arms:
-        require_checker()
     typed = _typed(options, arms)
     names = [name for name in options.histories.split(",") if any(one == name for one, _ in typed)]
     found: dict[str, dict[str, Comparison]] = {}
@@ -173,7 +169,7 @@ def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[
                     def on_key(keys: int, before: int = before) -> None:
                         tell(before + keys)
 
-                    done = type_part(room, part, histories.base(folder, name), make, on_key, way)
+                    done = type_part(room, part, histories.base(folder, name), make, on_key)
                     kept.put(key, **asdict(done))
                 typed[name, number][way] = done
                 before += part.keys

@@ -14,9 +14,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from benchmarks.datasets.histories import RecordedEdit, Step, apply, edit_history
+from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.harness import WrappedEngine, WrappedEngines
-from benchmarks.questions import diagnostics_of
 from benchmarks.typist import KeyPosition, Subset, Typist
 from benchmarks.typist.ceiling import Tree
 from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion
@@ -27,7 +26,6 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     Completion,
     CompletionRequest,
-    Diagnostic,
     DraftTree,
     Engine,
     Engines,
@@ -57,8 +55,6 @@ MACHINES = {
 """Of the default model on two cores: docs/benchmarks.md, *What a step costs*; one row takes no more than two, as
 `runtime.costs.smoothed` has it: `LatencyEstimator` reckons with nothing that it cannot believe."""
 _LOOKED_S = 600.0
-CHECKED_S = 0.5
-"""A person who rests so long sees diagnostics of the text."""
 
 
 class Clock:
@@ -132,13 +128,11 @@ MakeRuntime = Callable[[Model, str, Clock], Runtime]
 
 @dataclass(frozen=True, slots=True)
 class TypingWorkload:
-    """A history to type into `files`, the tree before it; `diagnostics` and `edits`: as the settings of `context`."""
+    """A history to type into `files`, the tree before it."""
 
     subset: Subset
     files: MutableMapping[str, str]
     make: MakeRuntime
-    diagnostics: bool = False
-    edits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +198,6 @@ class Person(Typist):
             return SchedulerHost(scheduler, listener, lambda shared: text.make(shared, name, clock))
 
         self._service = CompletionService(open_host, lambda _: None, clock=clock.now, on_late=self._late)
-        self._text = text
-        self._history = edit_history()
-        self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._keys = self.keys(text.subset)
         self._version = self._before = 0
         self._asking: Future[Completion] | None = None
@@ -222,8 +213,6 @@ class Person(Typist):
             self.account.typed, self.account.saved = self.typed, self.saved
             self._service.shutdown(0.0)
             return False
-        if self._text.diagnostics and wait_s >= CHECKED_S and self.path in self._files:
-            self._diagnostics[self.path] = diagnostics_of(self.text(), self.path, self.cursor)
         self.due_ms += wait_s * 1e3
         return True
 
@@ -233,21 +222,12 @@ class Person(Typist):
 
     @override
     def take(self, step: Step) -> None:
-        before = self._files.get(step.path, "")
         apply(self._files, step)
-        if isinstance(step, RecordedEdit):
-            self._note(step.path, before)
 
     @override
     def edit(self, delete: int, text: str) -> None:
-        before = self.text()
         apply(self._files, RecordedEdit(self.path, self.cursor, delete, text, typed=True))
-        self._note(self.path, before)
         self._version += 1
-
-    def _note(self, path: str, before: str) -> None:
-        if self._text.edits:
-            self._history.note(path, path, before, self._files[path], self.due_ms)
 
     @override
     def tell_accepted(self, ghost: Ghost) -> None:
@@ -278,11 +258,7 @@ class Person(Typist):
 
     def _request(self) -> CompletionRequest:
         path = PurePosixPath("/", self.path)
-        snapshot = Snapshot(
-            *(f"file://{path}", str(path), language_of(path), self._version, self.text()),
-            diagnostics=self._diagnostics.get(self.path, ()),
-            changes=self._history.recent(self.due_ms) if self._text.edits else (),
-        )
+        snapshot = Snapshot(f"file://{path}", str(path), language_of(path), self._version, self.text())
         return CompletionRequest(snapshot, self.cursor)
 
     def _send(self) -> None:

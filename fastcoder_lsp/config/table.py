@@ -344,18 +344,6 @@ class Settings:
         choices=("auto",),
         switch=True,
     )
-    context_diagnostics: bool = _row(
-        False,
-        Scope.NARROW,
-        "Add up to four diagnostics near the cursor to the prompt: errors, warnings and notes on unused code from "
-        "the editor's other servers. Needs `context.enabled`. *Why No Suggestion?* lists them.",
-    )
-    context_edits: bool = _row(
-        False,
-        Scope.NARROW,
-        "Add your last three changes in the workspace folder to the prompt, as removed and added lines. Needs "
-        "`context.enabled`. *Why No Suggestion?* lists them.",
-    )
     read_max_file_bytes: int = _row(
         1_000_000,
         Scope.NARROW,

@@ -8,7 +8,6 @@ MOST_NAMES: Final = 5_000  # most entries of a list: changed files, folders, cel
 MOST_EXTRAS: Final = 256  # most chunks of other files with one question
 MOST_DEFINITIONS: Final = 64  # most definitions with one question
 MOST_YANKS: Final = 8  # most pieces of copied code with one question
-MOST_DIAGNOSTICS: Final = 16  # most reports of other servers with one question
 MOST_CHANGES: Final = 64  # most changes of the user's with one question
 MOST_TOLD: Final = 10_000  # longest text for users, in characters
 

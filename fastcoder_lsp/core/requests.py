@@ -7,9 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from fastcoder_lsp.core.bounds import (
-    MOST_CHANGES,
     MOST_DEFINITIONS,
-    MOST_DIAGNOSTICS,
     MOST_EXTRAS,
     MOST_NAMES,
     MOST_YANKS,
@@ -48,16 +46,6 @@ class Yank:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """A report of another of the editor's servers about a line (from 0)."""
-
-    line: Natural
-    severity: Annotated[int, Meta(ge=1, le=4)]  # 1 for an error, 2 for a warning; 4 for code that is not used
-    message: Short  # one line
-    source: Short  # the line's text, stripped: the report holds while the line is there
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """One change that the user made, in whole lines."""
 
@@ -88,10 +76,6 @@ class Snapshot:
     """Definitions of names near the cursor, if the client sends them."""
     yanks: Annotated[tuple[Yank, ...], Meta(max_length=MOST_YANKS)] = ()
     """Code copied last in any document, the newest first, if the client sends it."""
-    diagnostics: Annotated[tuple[Diagnostic, ...], Meta(max_length=MOST_DIAGNOSTICS)] = ()
-    """Reports about it, if the client sends them, the nearest to the cursor first."""
-    changes: Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)] = ()
-    """The user's last changes in its folder, oldest first; empty unless the settings want it."""
     edited: bool = True  # whether the text was changed since the document was opened
     deleted: bool = False  # whether its last change only removed text
     indentation: Short = ""  # one level, a tab or spaces, where the text shows none; "" if that is unknown

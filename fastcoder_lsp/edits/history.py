@@ -22,8 +22,6 @@ PAUSE_MS: Final = 1_000.0  # a pause that ends an entry
 MOST_CHARACTERS: Final = 6_144
 """Of an entry with its surrounding lines; Zed's bound for a diff. Larger changes are not recorded."""
 MOST_AGE_MS: Final = 30 * 60_000.0  # older entries say little of what comes next
-MOST_LAST: Final = 8
-MOST_LAST_CHARACTERS: Final = 2_000  # of both sides of a change that may be in a completion's prompt
 _MOST_ENTRIES: Final = MOST_CHANGES
 _MOST_TEXT: Final = 4_000_000  # characters of a text whose changes are recorded
 _MOST_SPLIT: Final = 262_144  # characters of a change that is searched for unchanged lines
@@ -64,7 +62,6 @@ class EditHistory:
         self._may_read, self._is_secret = may_read, is_secret
         self._entries: list[_HistoryEntry] = []
         self._open: _HistoryEntry | None = None
-        self._recent: tuple[str, float, tuple[Change, ...]] | None = None
         self._allowed: LatestDocuments[bool] = LatestDocuments(_MOST_DOCUMENTS)
         self._modified: LatestDocuments[deque[Inserted]] = LatestDocuments(_MOST_DOCUMENTS)
 
@@ -103,18 +100,6 @@ class EditHistory:
         seen = (self._seen(entry) for entry in self._entries if entry.folder == folder)
         return tuple(change for change in seen if change is not None)
 
-    def recent(self, now_ms: float, folder: str = "") -> tuple[Change, ...]:
-        """The last changes in a folder up to `PAUSE_MS` ago, oldest first, without the lines around them."""
-        if self._recent is not None and self._recent[0] == folder and 0 <= now_ms - self._recent[1] < PAUSE_MS:
-            return self._recent[2]
-        changes = tuple(
-            replace(one, above="", below="")
-            for one in self.changes(now_ms, folder)[-MOST_LAST:]
-            if len(one.old) + len(one.new) <= MOST_LAST_CHARACTERS
-        )
-        self._recent = folder, now_ms, changes
-        return changes
-
     def facts(self, uri: str, now_ms: float) -> EditFacts:
         """The gate's facts about a document."""
         recent = self._modified.get(uri)
@@ -122,14 +107,12 @@ class EditHistory:
 
     def forget(self, uri: str) -> None:
         """Drop all changes of a document."""
-        self._recent = None
         self._keep([entry for entry in self._entries if entry.uri != uri])
         for known in (self._modified, self._allowed):
             known.forget(uri)
 
     def rename(self, old: str, new: str, path: str, folder: str = "") -> None:
         """The document `old` is now `new`, at `path` below `folder`; its changes go if it may not be read there."""
-        self._recent = None
         moved = [entry for entry in self._entries if entry.uri == old]
         self._modified.rename(old, new)
         if moved and not self._is_allowed(new):
@@ -140,7 +123,6 @@ class EditHistory:
 
     def rules_changed(self) -> None:
         """Drop the changes that the rules no longer allow to read, and judge the others again."""
-        self._recent = None
         self._allowed.clear()
         self._keep([entry for entry in self._entries if self._is_allowed(entry.uri)])
         for entry in self._entries:
@@ -148,7 +130,6 @@ class EditHistory:
 
     def clear(self) -> None:
         """Drop everything."""
-        self._recent = None
         self._keep([])
         for known in (self._modified, self._allowed):
             known.clear()

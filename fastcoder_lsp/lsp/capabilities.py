@@ -100,13 +100,12 @@ def _position_encoding(offered: object) -> Encoding:
 
 
 def server_capabilities(
-    client: EditorFeatures, *, popup: bool, definitions: bool, diagnostics: bool, edits: bool, commands: Iterable[str]
+    client: EditorFeatures, *, popup: bool, definitions: bool, edits: bool, commands: Iterable[str]
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 
-    `popup`: offer suggestions in the completion menu too. The client should send `fastcoder/definitions` and
-    `fastcoder/diagnostics` if prompts may contain other files' code (`definitions`) or `diagnostics`, and ask for
-    `edits`.
+    `popup`: offer suggestions in the completion menu too. The client should send `fastcoder/definitions` if prompts may
+    contain other files' code (`definitions`), and ask for `edits`.
     """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(
@@ -130,7 +129,6 @@ def server_capabilities(
         ),
         experimental={
             "fastcoderDefinitions": definitions,
-            **({"fastcoderDiagnostics": True} if diagnostics else {}),
             **({"fastcoderEdits": True} if edits else {}),
         },
     )

@@ -39,7 +39,7 @@ _CHANGES: Final = frozenset(
 
 OWN_NOTIFICATIONS: Final = frozenset(
     (
-        *("fastcoder/cursor", "fastcoder/definitions", "fastcoder/diagnostics", "fastcoder/yanked"),
+        *("fastcoder/cursor", "fastcoder/definitions", "fastcoder/yanked"),
         *("fastcoder/editRejected", "textDocument/didShowInlineEdit", "textDocument/didFocus"),
     )
 )

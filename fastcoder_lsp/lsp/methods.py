@@ -25,7 +25,6 @@ METHODS: Final[tuple[Method, ...]] = (
     ("fastcoder/why", reports.why),
     ("fastcoder/cursor", context.cursor),
     ("fastcoder/definitions", context.definitions),
-    ("fastcoder/diagnostics", context.diagnostics),
     ("fastcoder/yanked", context.yanked),
     ("initialized", workspace.initialized),
     ("textDocument/didOpen", documents.did_open),

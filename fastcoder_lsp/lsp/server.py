@@ -190,7 +190,6 @@ class _LanguageServer(LanguageServer):
                 client,
                 popup=session.wants_popup(),
                 definitions=session.uses_context(),
-                diagnostics=session.uses_diagnostics(),
                 edits=edits,
                 commands=command_names(client.command_suffix, edits=edits),
             ),

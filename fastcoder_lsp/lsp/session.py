@@ -184,8 +184,7 @@ class Session:
             call_later=self._loop.call_later,
         )
         self.reporter.facts = self.service.host.facts
-        self.reporter.context, self.reporter.diagnostics = self.uses_context, self.uses_diagnostics
-        self.reporter.edits = self.wants_edits
+        self.reporter.context, self.reporter.edits = self.uses_context, self.wants_edits
         self.reporter.snoozed, self.reporter.saves = lambda: self.snooze.minutes, self.saves
         self._watch.start()
 
@@ -229,10 +228,6 @@ class Session:
         wanted = [self.settings(folder).context_enabled for folder in (None, *self.folders)]
         return any(one is True or (one == "auto" and not self._active.remote_url) for one in wanted)
 
-    def uses_diagnostics(self) -> bool:
-        """Whether prompts may contain diagnostics, in any folder."""
-        return self.uses_context() and any(self.settings(one).context_diagnostics for one in (None, *self.folders))
-
     def folder_of(self, uri: str) -> Folder | None:
         """The workspace folder of a document."""
         return self.folders.containing(path_of(uri))
@@ -260,14 +255,8 @@ class Session:
         settings = self.settings()
         self._tell_what_waits(self._active, settings, had_popup=had_popup)
         self.edits.history.rules_changed()
-        if not self.wants_edits() and not any(map(_wants_changes, self._folder_settings().values())):
+        if not self.wants_edits():
             self.edits.clear()
-        for document in self.documents:
-            own = self.settings(self.folder_of(document.uri))
-            if not _wants_changes(own):
-                document.changes = ()
-            if not (own.context_enabled and own.context_diagnostics):
-                document.diagnostics = ()
         if made_from(settings) != made_from(self._active):
             self.service.use(settings, self._folder_settings())
         else:
@@ -344,18 +333,15 @@ class Session:
         return path.relative_to(folder.path).as_posix()[-_MOST_PATH:], folder.uri
 
     def remember_change(self, uri: str, before: str, after: str, *, accepted: bool) -> None:
-        """Remember a change of a document, if edits or prompts want it; a notebook's cells are not files."""
+        """Remember a change of a document, if next edits want it; a notebook's cells are not files."""
         self._edited_s = self._loop.time()
         document = self.documents.get(uri)
         settings = self.settings(self.folder_of(uri), "" if document is None else document.language)
-        for_prompts = _wants_changes(settings)
-        if not uri.startswith(("file:", "untitled:")) or not (for_prompts or _wants_edits(settings)):
+        if not uri.startswith(("file:", "untitled:")) or not _wants_edits(settings):
             return
         path, folder = self.edit_path(uri)
         self.service.edits.changed(uri)
         self.edits.changed(uri, path, folder, before, after, accepted=accepted)
-        if document is not None and for_prompts:
-            document.changes = self.edits.history.recent(self.edits.clock(), folder)
 
     def document_changed(self, uri: str) -> None:
         """Send the text to the host; a notebook's cells are not files."""
@@ -442,10 +428,6 @@ class Session:
         """Call on the event loop, from any thread; ignored once the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
-
-
-def _wants_changes(settings: Settings) -> bool:
-    return settings.context_edits and bool(settings.context_enabled)
 
 
 def _wants_edits(settings: Settings) -> bool:

@@ -126,22 +126,20 @@ _MAX_EXPLAINED: Final = 500
 class Reporter:
     """Reports to one client; silent until `open`, because the protocol forbids messages before `initialized`.
 
-    `context`, `diagnostics`, `edits`: whether prompts may contain other files' code, and diagnostics, and whether next
-    edits may be suggested.
+    `context`, `edits`: whether prompts may contain other files' code, and whether next edits may be suggested.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self.facts: Callable[[], HostFacts] = HostFacts
         self.context: Callable[[], bool] = bool
-        self.diagnostics: Callable[[], bool] = bool
         self.edits: Callable[[], bool] = bool
         self.snoozed: Callable[[], int] = int  # minutes left, or 0
         self.saves: Callable[[], bool] = bool  # less is prepared because the machine runs on its battery
         self._client: EditorFeatures | None = None
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None
-        self._sent_offers = (False, False, False)
+        self._sent_offers = (False, False)
         self._sent_notes: tuple[int, bool, str] = (0, False, "")
         self._edit_model = ""  # the progress of the edit model's loading, in words
         self._succession, self._sent_model = Succession(), ""
@@ -249,8 +247,8 @@ class Reporter:
         params = types.LogMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
         self._endpoint.notify("window/logMessage", params)
 
-    def _offers(self) -> tuple[bool, bool, bool]:
-        return self.context(), self.diagnostics(), self.edits()
+    def _offers(self) -> tuple[bool, bool]:
+        return self.context(), self.edits()
 
     def _noted(self) -> tuple[int, bool, str]:
         return self.snoozed(), self.saves(), self._edit_model
@@ -278,9 +276,7 @@ class Reporter:
         fields |= {"model": self._sent_model or None, "follows": successor if follows.following else None}
         if notes := self.notes:
             fields |= {"notes": notes, "snoozed": self._sent_notes[0] or None}
-        context, diagnostics, edits = self._sent_offers
-        if diagnostics:
-            fields["diagnostics"] = True
+        context, edits = self._sent_offers
         fields |= {"host": host, "asks": self.facts().asks or None, "context": context, "edits": edits}
         if client.follows_status:
             self._endpoint.notify(STATUS_METHOD, fields)

@@ -23,8 +23,6 @@ class ContextSnippet:
     """The file's absolute path, for checking the rules again before each use; empty for a piece of the document."""
     tokens: int = 0  # its tokens in a prompt; 0 before it is in one
     line: int = 0  # its first line in the file, from 1; 0 if it is not from one place
-    reason: str = ""
-    """Why it is shown, for users, where that is not the names that it shares: it is a note, and no code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,11 +283,11 @@ def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
     count = counted(len(pieces), "piece")
     yield f"prompt: {counted(shown.tokens, 'token')}, including {cost} of other code in {count}{time}"
     for piece in pieces:
-        names = piece.reason or ", ".join(reasons(piece, text, offset)) or (RECENT if piece.source else "its imports")
+        names = ", ".join(reasons(piece, text, offset)) or (RECENT if piece.source else "its imports")
         if piece.source and shown.found.copied == (piece.source, piece.line):
             names = "copied just now"
         place = f"{piece.path}:{piece.line}" if piece.line else piece.path
-        where = place if piece.source or piece.reason else f"{place} (this file, beyond what the prompt shows of it)"
+        where = place if piece.source else f"{place} (this file, beyond what the prompt shows of it)"
         yield f"  {where}: {counted(piece.tokens, 'token')}, score {piece.score:.1f}: {names}"
 
 

@@ -1,9 +1,9 @@
 """Finds code of other files for a prompt, on this machine and within the reading rules.
 
 Candidates are the first of the folder's word index, open documents, definitions of names at the cursor as the editor's
-other servers know them, and a new file's tests; `prompt/retrieval` ranks pieces, and `notes` adds diagnostics and the
-user's last changes. A snippet is shown only if its file may be read at that moment, and without lines that look like
-secrets. Runs on the model's thread when a prompt is chosen, never for a key that only appends.
+other servers know them, and a new file's tests; `prompt/retrieval` ranks pieces. A snippet is shown only if its file
+may be read at that moment, and without lines that look like secrets. Runs on the model's thread when a prompt is
+chosen, never for a key that only appends.
 """
 
 import time
@@ -22,7 +22,6 @@ from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.definitions import MOST_HELD, counterpart_of, heads, imported_definitions, outline
 from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, related, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
-from fastcoder_lsp.runtime.notes import change_notes, diagnostics_note, still_hold
 from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
@@ -156,34 +155,20 @@ class RepositoryContext:
             for one in _apart((*placed, *_not_held(allowed, placed)))
         )
         found = tuple(one for one in clean if one.text.strip())
-        notes = self._notes(here, offset, folder.root, found)
         if (
             kept is not None
             and ahead in {None, kept.copied}  # else copied code goes elsewhere
             and self._good_enough(kept, ask, window, found, words)
-            and still_hold(kept.snippets, here, offset)
         ):
             return kept
-        return PromptContext((*notes, *found), folder.root.name, here.path or "", ahead)
-
-    def _notes(
-        self, here: Snapshot, offset: int, root: Path, found: tuple[ContextSnippet, ...]
-    ) -> Iterator[ContextSnippet]:
-        """Diagnostics and the user's last changes, worth more than all that was found: so they follow it."""
-        best = max((one.score for one in found), default=0.0)
-        if (diagnostics := diagnostics_note(here, offset)) is not None:
-            yield replace(diagnostics, score=best + 2.0)
-        for rank, change in enumerate(change_notes(here, offset, root)):
-            if not change.source or self._may_show(change.source, change.text):
-                yield replace(change, score=best + 1.0 - rank / 10)
+        return PromptContext(found, folder.root.name, here.path or "", ahead)
 
     def _good_enough(
         self, kept: PromptContext, ask: WordQuery, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
     ) -> bool:
-        code = [one for one in kept.snippets if not one.reason]
-        still = [one.text for one in code if one.text not in window]
-        instead = [one.text for one in found[: len(code)]]
-        return bool(code) and worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, instead, words.terms)
+        still = [one.text for one in kept.snippets if one.text not in window]
+        instead = [one.text for one in found[: len(kept.snippets)]]
+        return bool(kept.snippets) and worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, instead, words.terms)
 
     def _words_of(self, folder: ReadableFolder) -> FolderWords:
         words = self._folders.get(folder.root)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from fastcoder_lsp.core import Change, Definition, Diagnostic, Snapshot, Yank
+from fastcoder_lsp.core import Definition, Snapshot, Yank
 from fastcoder_lsp.workspace.languages import language_of_cell
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
@@ -82,7 +82,7 @@ class Document:
     r"""The text of one open document, its version, and its current snapshot.
 
     Lines and line ends are stored separately: the model sees only `\n`, the client's own ends are kept, and a position
-    means the same in both. There is one line more than there are ends. `definitions`, `diagnostics` and `changes` are
+    means the same in both. There is one line more than there are ends. `definitions` are
     for the next version's snapshot: a new snapshot now would void open questions. `indentation` is one level where the
     text shows none, `editors_indentation` what the client said of it. `is_stale`: a change was lost.
     """
@@ -93,8 +93,6 @@ class Document:
         self.version = version
         self.indentation = self.editors_indentation = ""
         self.definitions: tuple[Definition, ...] = ()
-        self.diagnostics: tuple[Diagnostic, ...] = ()
-        self.changes: tuple[Change, ...] = ()
         self._edited = self._deleted = self.is_stale = False
         self._language = language
         self._lines, self._ends = _split(_paired(text))
@@ -158,8 +156,6 @@ class Document:
                 neighbours=neighbours,
                 definitions=self.definitions,
                 yanks=yanks,
-                diagnostics=self.diagnostics,
-                changes=self.changes,
                 edited=self._edited,
                 deleted=self._deleted,
                 indentation=self.indentation,

@@ -99,7 +99,6 @@ _NO_VALUE: Final = re.compile(
 )
 _MIXED: Final = re.compile(r"(?=\D*\d)(?=[\d\W_]*[^\W\d_])(?![A-Za-z]+[-_]?\d{1,3}(?:[-_][a-z]+)?$)")
 _RUN: Final = re.compile(r"(?<![A-Za-z0-9+/=-])[A-Za-z0-9+/=-]{20,}")
-_WORDS: Final = re.compile(r"\w{4,}")
 _PARTS: Final = re.compile(r"[a-z]+|[A-Z]+|\d+")
 
 
@@ -144,20 +143,6 @@ def _below(above: str, bare: bool) -> "_Scan":
     for line in _near(above):
         scan.read(line)
     return scan
-
-
-def tells_secret(message: str, source: str, secret: frozenset[str]) -> bool:
-    """Whether another program's message about the line `source` tells a part of the lines `secret`, or is secret."""
-    said, held, whole = message.lower(), _joined(secret), f"{source}\n{message}"
-    if source in secret or without_secrets(whole, "") != whole:
-        return True
-    both = ((said, held), (held, said))
-    return any(word in one for one, other in both for word in _WORDS.findall(other))
-
-
-@lru_cache(maxsize=4)
-def _joined(secret: frozenset[str]) -> str:
-    return "\n".join(secret).lower()
 
 
 def _near(above: str) -> list[str]:

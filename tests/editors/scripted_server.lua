@@ -20,7 +20,6 @@ return function(encoding)
           executeCommandProvider = { commands = { 'fastcoder.accepted', 'github.copilot.didAcceptCompletionItem' } },
           experimental = {
             fastcoderDefinitions = _G.wants_definitions,
-            fastcoderDiagnostics = _G.wants_diagnostics,
             fastcoderEdits = _G.proposes_edits,
           },
         }

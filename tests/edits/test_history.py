@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.bounds import MOST_CHANGES
-from fastcoder_lsp.edits.history import MOST_AGE_MS, MOST_CHARACTERS, MOST_LAST_CHARACTERS, EditHistory
+from fastcoder_lsp.edits.history import MOST_AGE_MS, MOST_CHARACTERS, EditHistory
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 URI = "file:///w/a.py"
@@ -246,19 +246,3 @@ def test_a_key_in_a_long_file_costs_less_than_a_millisecond() -> None:
         for _ in range(100):
             state.encode()
     assert noted < time.process_time() - started
-
-
-def test_recent_changes_are_short_and_bare_and_up_to_a_second_old(typist: Typist) -> None:
-    def recent() -> list[Change]:
-        return list(typist.history.recent(typist.now_ms))
-
-    first, last = Change("a.py", 20, "line 20;\n", "line 20x;\n"), Change("a.py", 30, "line 30;\n", "line 30x;\n")
-    typist.change("line 20;", "line 20x;")
-    assert recent() == [first]
-    typist.change("line 40;", "y" * MOST_LAST_CHARACTERS, gap_ms=500)
-    typist.change("line 30;", "line 30x;", gap_ms=499)
-    assert recent() == [first]
-    typist.now_ms += 1
-    assert recent() == [first, last]
-    typist.history.clear()
-    assert recent() == []

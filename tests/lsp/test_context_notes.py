@@ -1,4 +1,4 @@
-"""What a client tells beside its questions: diagnostics, definitions, what was copied; and the user's changes.
+"""What a client tells beside its questions: definitions, and what was copied.
 
 Each goes along with a question from the document's next version on. A client may say anything.
 """
@@ -13,20 +13,16 @@ from lsprotocol import types
 
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import CompletionRequest, Definition, Diagnostic, Snapshot, Yank
-from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
+from fastcoder_lsp.core import Definition, Yank
 from fastcoder_lsp.lsp.capabilities import read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.lsp.requests.ask import request_at_start
 from fastcoder_lsp.lsp.requests.context import (
     LAST_LINE,
     MAX_DEFINITIONS,
     MAX_ENTRIES,
-    MAX_MESSAGE,
     cursor,
     definitions,
-    diagnostics,
     yanked,
 )
 from fastcoder_lsp.lsp.requests.documents import did_change, did_open
@@ -39,7 +35,7 @@ from tests.host.scripted import ScriptedHost
 from tests.lsp.raw_client import Json, RawClient, running
 
 READ = "import json\n\nx = '🦀'; return foo(x)\n" + "y" * 300 + "\n"
-ON: Json = {"context": {"enabled": True, "diagnostics": True, "edits": True}}
+ON: Json = {"context": {"enabled": True}}
 
 
 class Editor:
@@ -64,146 +60,6 @@ class Editor:
         change = types.TextDocumentContentChangePartial(types.Range(start, start), text)
         document = types.VersionedTextDocumentIdentifier(self.version, self.uri)
         did_change(self.session, types.DidChangeTextDocumentParams(document, [change]))
-
-    def tells(self, *given: object, version: object = 1, uri: object = None) -> None:
-        document = {"uri": uri or self.uri, "version": version}
-        diagnostics(self.session, {"textDocument": document, "diagnostics": list(given)})
-
-    def asks(self) -> Snapshot:
-        request = request_at_start(self.session, self.uri)
-        assert isinstance(request, CompletionRequest)
-        return request.snapshot
-
-
-def one(line: object = 2, message: object = "undefined name 'foo'", character: object = 17, **more: object) -> Json:
-    at = {"line": line, "character": character}
-    return {"range": {"start": at, "end": at}, "message": message, **more}
-
-
-SOURCE = "x = '🦀'; return foo(x)"
-
-
-async def test_diagnostics_and_changes_go_with_the_next_version(tmp_path: Path) -> None:
-    editor = Editor(tmp_path)
-    before = editor.asks()
-    editor.tells(one(severity=1))
-    assert editor.asks() is before
-    editor.types("import re\n")
-    after = editor.asks()
-    assert after.diagnostics == (Diagnostic(2, 1, "undefined name 'foo'", SOURCE),)
-    assert [(one.path, one.line, one.old, one.new) for one in after.changes] == [("a.py", 0, "", "import re\n")]
-    editor.tells(version=2)
-    editor.types("\n")
-    assert editor.asks().diagnostics == ()
-
-
-@pytest.mark.parametrize(
-    ("options", "carried"),
-    [
-        ({}, (False, False)),
-        ({"enabled": False, "diagnostics": True, "edits": True}, (False, False)),
-        ({"diagnostics": True}, (True, False)),
-        ({"edits": True}, (False, True)),
-    ],
-)
-async def test_each_has_a_setting_of_its_own(tmp_path: Path, options: Json, carried: tuple[bool, bool]) -> None:
-    editor = Editor(tmp_path, {"context": options, "edits": {"analogy": False}})
-    editor.tells(one(severity=1))
-    editor.types("import re\n")
-    snapshot = editor.asks()
-    assert (bool(snapshot.diagnostics), bool(snapshot.changes)) == carried
-
-
-async def test_what_is_switched_off_is_gone(tmp_path: Path) -> None:
-    editor = Editor(tmp_path)
-    editor.tells(one(severity=1))
-    editor.configuration.set_initial({"context": {"enabled": True}})
-    editor.session.refresh()
-    editor.types("import re\n")
-    assert (editor.asks().diagnostics, editor.asks().changes) == ((), ())
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (0, "wrong"),
-        (1, "\"Literal['correct-horse-battery']\" is no number"),
-        (1, "\"Literal['correct-ho…']\" is no number"),
-        (1, "CORRECT-HORSE"),
-        (1, "x " * 70 + "'correct-horse-battery'"),
-    ],
-)
-async def test_no_diagnostic_tells_a_secret(tmp_path: Path, line: int, message: str) -> None:
-    editor = Editor(tmp_path)
-    editor.types('password = "correct-horse-battery"\nuse(password)\n')
-    editor.tells(one(line=line, severity=1, message=message), one(line=1, severity=1, message="last"), version=2)
-    editor.types("\n")
-    assert [each.message for each in editor.asks().diagnostics] == ["last"]
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        (one(severity=2, source="pyright", code=3), (2, "undefined name 'foo'")),
-        (one(), (2, "undefined name 'foo'")),
-        (one(severity=4, tags=[2, 1]), (4, "undefined name 'foo'")),
-        (one(severity=1, message="a\n  b\t" + "c" * 5_000), (1, "a b " + "c" * (MAX_MESSAGE - 4))),
-        (one(severity=4), ()),
-        (one(severity=3), ()),
-        (one(message=" "), ()),
-        (one(line=1), ()),
-        (one(line=3), ()),
-        (one(line=999_999), ()),
-        *((value, None) for value in (None, 7, "x", [1], {"message": "x"}, {"range": 3, "message": "x"})),
-        *((one(line=line), None) for line in (-1, 1.5, True, "2", 10**12, None)),
-        *((one(character=character), None) for character in (-1, None, "0")),
-        *((one(severity=severity), None) for severity in (0, 5, "1", True)),
-        *((one(message=message), None) for message in (None, 7, ["x"])),
-        (one(tags=1), None),
-    ],
-)
-async def test_what_is_kept_of_a_diagnostic(
-    tmp_path: Path, given: object, kept: tuple[int, str] | tuple[()] | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    """None: malformed, and named in the log; (): of no use. A line is known by the server's own copy."""
-    editor = Editor(tmp_path)
-    with caplog.at_level(logging.WARNING):
-        editor.tells(given, one(line=0, severity=1, message="last"))
-    editor.types("\n")
-    found = [(each.severity, each.message) for each in editor.asks().diagnostics]
-    assert found == [*([kept] if kept else []), (1, "last")]
-    assert ("ignored 1 of 2" in caplog.text) is (kept is None)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [None, [], 7, {}, {"textDocument": {"uri": 3, "version": 1}, "diagnostics": []}, {"textDocument": {"uri": "URI"}}],
-)
-async def test_a_malformed_message_changes_nothing(
-    tmp_path: Path, params: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    editor = Editor(tmp_path)
-    editor.tells(one(severity=1))
-    with caplog.at_level(logging.WARNING):
-        diagnostics(editor.session, params)
-    assert "ignored fastcoder/diagnostics" in caplog.text
-    for version, uri in ((0, None), (2, None), (1, "file:///closed.py")):
-        editor.tells(version=version, uri=uri)
-    editor.types("\n")
-    assert len(editor.asks().diagnostics) == 1
-
-
-async def test_there_are_bounds(tmp_path: Path) -> None:
-    editor = Editor(tmp_path)
-    editor.tells(*(one(message=f"number {number}") for number in range(10_000)), version=None)
-    editor.types("\n")
-    assert [one.message for one in editor.asks().diagnostics] == [f"number {n}" for n in range(MOST_DIAGNOSTICS)]
-    editor.tells(*[None] * MAX_ENTRIES, one(), version=None)
-    for number in range(200):
-        editor.types(f"{'z' * number} = {number}\n" if number % 20 else "long = 1\n" * 500)
-    snapshot = editor.asks()
-    assert snapshot.diagnostics == ()
-    assert sum(len(each.old) + len(each.new) for each in snapshot.changes) <= 20_000
 
 
 URI, OTHER = "file:///w/a.py", "file:///w/b.py"
@@ -446,14 +302,12 @@ def test_definitions_have_bounds() -> None:
 
 
 async def test_over_the_wire() -> None:
-    """A client knows from the start whether diagnostics are of use, and by the status when that changes."""
+    """A client may say anything, and every malformed message is named in the log."""
     async with running("--says", "suggested") as client:
         result = await client.initialize(initializationOptions=ON | {"client": {"protectsMachineSettings": True}})
-        assert result["capabilities"]["experimental"]["fastcoderDiagnostics"] is True
+        assert "fastcoderDiagnostics" not in result["capabilities"]["experimental"]
         client.open(URI, "x = ")
-        at: Json = {"textDocument": {"uri": URI, "version": 1}, "diagnostics": [one(line=0)]}
         for name, told, odd in (
-            ("diagnostics", at, {"diagnostics": 3}),
             ("definitions", defined(place(name="x")), {"definitions": 3}),
             ("yanked", copied(0, 0), copied(version={}) | {"range": 3}),
         ):
@@ -462,18 +316,9 @@ async def test_over_the_wire() -> None:
             refused = await client.answer(client.ask(f"fastcoder/{name}", told))
             assert refused["error"]["code"] == -32601
         assert await client.inline(URI, 0, 4)
-        for name in ("diagnostics", "definitions", "yanked"):
+        for name in ("definitions", "yanked"):
             assert f"ignored fastcoder/{name}".encode() in client.stderr
         assert not any(message["method"] == "window/showMessage" for message in client.told)
-
-        def statuses() -> list[bool]:
-            methods = (message for message in client.told if message["method"] == "fastcoder/status")
-            return [message["params"].get("diagnostics", False) for message in methods]
-
-        assert statuses()[-1]
-        settings: Json = {"fastcoder": {"context": {"enabled": True, "diagnostics": False}}}
-        client.notify("workspace/didChangeConfiguration", {"settings": settings})
-        await client.until(lambda: not statuses()[-1])
 
 
 REMOTE: Json = {"remote": {"url": "http://127.0.0.1:9/v1", "allow": ["127.0.0.1"]}}

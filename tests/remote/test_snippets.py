@@ -10,7 +10,7 @@ import pytest
 from fastcoder_lsp.completion.protocol import DocumentChanged, FilesChanged, HostListener, Reload, Use
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Change, CompletionRequest, Diagnostic, Snapshot, Yank
+from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
 from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.excerpt import MAX_CHARACTERS
 from fastcoder_lsp.remote.host import ServerHost
@@ -44,8 +44,6 @@ class Workspace:
         self.service = CompletionService(open_host, lambda _: None)
         self._version = 0
         self.yanks: tuple[Yank, ...] = ()
-        self.diagnostics: tuple[Diagnostic, ...] = ()
-        self.changes: tuple[Change, ...] = ()
 
     def use_again(self) -> None:
         """The settings changed."""
@@ -59,8 +57,6 @@ class Workspace:
         snapshot = Snapshot(
             *(path.as_uri(), str(path), "python", self._version, text),
             yanks=self.yanks,
-            diagnostics=self.diagnostics,
-            changes=self.changes,
         )
         return self.service.submit(CompletionRequest(snapshot, len(text)), WHOLE).result(60).text
 
@@ -68,9 +64,6 @@ class Workspace:
 def sent(server: ScriptedServer) -> list[dict[str, str]]:
     pieces: list[dict[str, str]] = server.asked("/infill")[-1].body["input_extra"]
     return pieces
-
-
-REPORT = Diagnostic(1, 1, "reported there", "from turn import rotate_by_quarter")
 
 
 @pytest.mark.parametrize("context", [False, "auto"])
@@ -81,36 +74,25 @@ def test_nothing_of_other_files_is_sent_by_default(
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(tmp_path, server.url, context=context)
     workspace.yanks = (Yank(str(tmp_path / "turn.py"), 0, "copied = 1"),)
-    workspace.diagnostics, workspace.changes = (REPORT,), (Change("turn.py", 0, "removed = 1\n", "added = 1\n"),)
     assert workspace.ask() == "image, 2)"
     workspace.service.shutdown()
     assert sent(server) == []
     body = json.dumps(server.asked("/infill")[-1].body)
-    assert not any(word in body for word in ("copied", "reported", "removed", "added"))
+    assert "copied" not in body
 
 
 @pytest.mark.parametrize("name", ["turn.py", "ignored.py", "../outside.py"])
-def test_what_was_copied_changed_and_reported_is_sent_by_the_same_rules(
-    serve: Serve, tmp_path: Path, name: str
-) -> None:
+def test_what_was_copied_is_sent_by_the_same_rules(serve: Serve, tmp_path: Path, name: str) -> None:
     root = tmp_path / "w"
     root.mkdir()
     (tmp_path / "outside.py").write_text(TURN)
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(root, server.url, context=True)
     workspace.yanks = (Yank(str(root / name), 0, f"copied = 1\nand_more = 2\n{KEY}"),)
-    workspace.diagnostics = REPORT, replace(REPORT, message=KEY)
-    workspace.changes = Change(name, 0, "removed = 1\n", "added = 1\n"), Change(name, 9, f"{KEY}\n", "")
     until(lambda: bool(workspace.ask()) and bool(sent(server)))
     body = json.dumps(server.asked("/infill")[-1].body)
-    workspace.diagnostics = workspace.changes = ()
-    workspace.use_again()
-    workspace.ask()
-    after = json.dumps(server.asked("/infill")[-1].body)
-    assert not any(word in after for word in ("reported there", "-removed = 1"))
     workspace.service.shutdown()
-    assert ("copied = 1" in body) == ("-removed = 1" in body) == (name == "turn.py")
-    assert "reported there" in body
+    assert ("copied = 1" in body) == (name == "turn.py")
     assert "sk-abc" not in body
 
 

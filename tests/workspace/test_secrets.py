@@ -17,7 +17,6 @@ from fastcoder_lsp.workspace.secret_lines import (
     in_secret,
     judge,
     judge_unfinished,
-    tells_secret,
     without_secrets,
 )
 
@@ -111,16 +110,6 @@ def test_the_text_above_a_piece_is_judged_with_it() -> None:
 def test_a_private_key_is_left_out_to_its_end() -> None:
     key = "-----BEGIN PRIVATE KEY-----\n" + "plain words\n" * 3_000 + "-----END PRIVATE KEY-----\n"
     assert without_secrets(f"above\n{key}below", "python") == "above\nbelow"
-
-
-SECRET = frozenset(('password = "hunter2"',))
-
-
-def test_a_message_that_tells_a_secret() -> None:
-    assert tells_secret("'hunter2' is no number", "f(password)", SECRET)
-    assert tells_secret("wrong type", 'password = "hunter2"', SECRET)
-    assert tells_secret('password is "hunter2"', "f(x)", frozenset())
-    assert not tells_secret("undefined name 'x'", "f(x)", SECRET)
 
 
 @pytest.mark.parametrize("part", ["x", '"a", ', "token=", "key=", "login("])

@@ -7,7 +7,6 @@ import * as vscode from 'vscode'
 import { registerCommands } from './commands.ts'
 import { Cursor } from './cursor.ts'
 import { Definitions } from './definitions.ts'
-import { Diagnostics } from './diagnostics.ts'
 import { NextEdits } from './edits.ts'
 import { firstSteps } from './firstSteps.ts'
 import { LateSuggestions } from './late.ts'
@@ -57,13 +56,6 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             return server.notify('fastcoder/definitions', { textDocument, definitions: found })
         },
     )
-    const diagnostics = new Diagnostics(
-        () => server.wantsDiagnostics,
-        (document, found) => {
-            const textDocument = { uri: server.uriOf(document), version: document.version }
-            return server.notify('fastcoder/diagnostics', { textDocument, diagnostics: found })
-        },
-    )
     const cursor = new Cursor((document, { line, character }) => {
         const textDocument = { uri: server.uriOf(document), version: document.version }
         return server.notify('fastcoder/cursor', { textDocument, position: { line, character } })
@@ -80,7 +72,6 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         edits,
         cursor,
         definitions,
-        diagnostics,
         statusBar,
         statisticsPanel,
         tracePanel,
@@ -90,7 +81,6 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             late.follow(condition)
             if (condition.kind === 'starting' || condition.kind === 'restarting') {
                 definitions.forget()
-                diagnostics.forget()
             }
             if (condition.kind !== 'running' || condition.status.state === 'off') {
                 edits.clear()

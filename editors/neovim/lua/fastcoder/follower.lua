@@ -1,5 +1,5 @@
 -- Objects that follow a buffer while our server is attached to it: one for each kind and buffer, each with autocommands
--- and a timer that end with it. `cursor`, `definitions`, `diagnostics` and `yanks` are such kinds.
+-- and a timer that end with it. `cursor`, `definitions` and `yanks` are such kinds.
 local M = {}
 
 ---@class fastcoder.Follower

@@ -11,7 +11,6 @@ local M = {}
 ---@field hint string what to do about an error
 ---@field asks? string the server that is asked in the model's place: code around the cursor is sent there
 ---@field context? true where other files' code goes along with suggestions
----@field diagnostics? true where diagnostics go along with them
 ---@field edits? boolean whether next edits are proposed, where the server says so with its status
 ---@field notes? string[] what holds suggestions or work back at the moment
 ---@field snoozed? integer minutes that are left
@@ -76,7 +75,6 @@ function M.on_status(_, told, context)
     asks = told.asks ~= vim.NIL and told.asks or nil,
     host = told.host ~= vim.NIL and told.host or nil,
     context = told.context == true or nil,
-    diagnostics = told.diagnostics == true or nil,
     edits = told.edits,
     notes = told.notes,
     snoozed = told.snoozed ~= vim.NIL and told.snoozed or nil,
@@ -123,17 +121,6 @@ function M.shows_other_code(client)
     return told.context == true
   end
   return offers(client, 'fastcoderDefinitions')
-end
-
---- Whether diagnostics go along with suggestions.
----@param client vim.lsp.Client
----@return boolean
-function M.shows_diagnostics(client)
-  local told = by_client[client.id]
-  if told then
-    return told.diagnostics == true
-  end
-  return offers(client, 'fastcoderDiagnostics')
 end
 
 --- Whether a server proposes next edits: not while it is off.

@@ -45,8 +45,6 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'where.secrets', scope: 'narrow', default: false },
     { name: 'where.rejections', scope: 'workspace', default: 0 },
     { name: 'context.enabled', scope: 'narrow', default: "auto" },
-    { name: 'context.diagnostics', scope: 'narrow', default: false },
-    { name: 'context.edits', scope: 'narrow', default: false },
     { name: 'read.max_file_bytes', scope: 'narrow', default: 1000000 },
     { name: 'read.max_line_length', scope: 'narrow', default: 5000 },
     { name: 'read.max_files', scope: 'narrow', default: 50000 },

@@ -143,11 +143,6 @@ export class Supervisor implements vscode.Disposable {
         return this.client?.isRunning() === true && this.current.kind === 'running' && this.current.status.context
     }
 
-    /** The same of `fastcoder/diagnostics`. */
-    get wantsDiagnostics(): boolean {
-        return this.client?.isRunning() === true && this.current.kind === 'running' && this.current.status.diagnostics
-    }
-
     /** Whether the server runs and proposes next edits, by its status, else as it said when it started. */
     get proposesEdits(): boolean {
         if (this.client?.isRunning() !== true || this.current.kind !== 'running') {

@@ -19,8 +19,6 @@ export interface ServerStatus {
     readonly asks: string
     /** Whether other files' code goes along with suggestions, so that the server has a use for places in it. */
     readonly context: boolean
-    /** Whether diagnostics go along with them. */
-    readonly diagnostics: boolean
     /** Whether next edits are proposed; undefined where the server says it only when it starts. */
     readonly edits: boolean | undefined
     /** The model that takes over from the one which answers, once it is ready; empty where none does. */
@@ -80,7 +78,6 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         host: readHost(at(value, 'host')),
         asks: text(at(value, 'asks')),
         context: at(value, 'context') === true,
-        diagnostics: at(value, 'diagnostics') === true,
         edits: boolean(at(value, 'edits')),
         follows: text(at(at(value, 'follows'), 'model')),
         notes: list(at(value, 'notes')).map(text),
