@@ -270,7 +270,6 @@ class PublishedScore:
 
 PUBLISHED = {
     "zeta-2": PublishedScore(88, 96, 61.5),
-    "zeta": PublishedScore(88, 92, 60.9),
     "mercuryapi": PublishedScore(100, 80.8, 64.4),
     "sweep-next-edit-7B": PublishedScore(64, 40, 45.2),
     "sweep-next-edit-1.5B": PublishedScore(68, 36, 41.9),

@@ -1,7 +1,7 @@
 r"""Sweep's formats: the window before the last changes, as it is, and as the model updates it; and our order of them.
 
-Sources: the scripts published with sweepai/sweep-next-edit-0.5B and -1.5B (version 1) and with -v2-7B (version 2), both
-Apache-2.0; cursortab.nvim's server/provider/sweep, MIT, whose prompts mix the two.
+Sources: the scripts published with sweepai/sweep-next-edit-0.5B and -1.5B, Apache-2.0; cursortab.nvim's
+server/provider/sweep, MIT.
 """
 
 import re
@@ -30,7 +30,6 @@ _ENDS = (_FILE, "<|endoftext|>", "</s>")
 _MARKS = (*_ENDS, _CURSOR)
 _AROUND = 10  # lines of the window on each side of the cursor
 _FILE_LINES = 150  # lines of the file on each side of the window, before the changes
-_MOST_CHANGES = 6
 _RANGE = re.compile(r":\d+:\d+$")
 
 
@@ -52,7 +51,7 @@ class SweepV1:
             *(_FILE, f"updated/{path}"),
         ]
         room = limits.prompt_tokens - sum(map(tokens_of, shown))
-        changes = newest([_change_v1(change) for change in question.history], room, _size)
+        changes = newest([_change(change) for change in question.history], room, _size)
         room -= sum(map(_size, changes))
         others = newest([_other(file) for file in files], room, _size)
         parts = (*(part for piece in (*others, *changes) for part in piece), *shown)
@@ -92,7 +91,7 @@ class FastcoderV1(SweepV1):
         current = (_FILE, f"current/{question.path}\n{window.text}\n")
         updated = (_FILE, f"updated/{question.path}")
         room = limits.prompt_tokens - _size((*current, *updated))
-        changes = newest([_change_v1(change) for change in question.history], room, _size)
+        changes = newest([_change(change) for change in question.history], room, _size)
         room -= sum(map(_size, changes))
         others = newest([_other(file) for file in files], room, _size)
         pieces = (*others, *changes[:-1], current, *changes[-1:], updated)
@@ -101,50 +100,11 @@ class FastcoderV1(SweepV1):
 
 
 @dataclass(frozen=True, slots=True)
-class SweepV2:
-    """The format of the 7B: the file, the last changes with their lines, and windows with line numbers.
+class SweepCursortab:
+    """The form that cursortab.nvim sends to every Sweep model: windows with line numbers, changes as in version 1.
 
-    The prompt ends with the region's lines above the cursor's. After a change above the cursor it ends with the first
-    line and the blank ones below it, so that the model can change what follows.
-    """
-
-    name: str = "sweep-v2"
-
-    def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
-        """As of `EditFormat`."""
-        window = window_at(question, _AROUND, limits.region_tokens, _MARKS)
-        if window is None:
-            return None
-        recent = question.history[-_MOST_CHANGES:]
-        last = recent[-1] if recent else None
-        line = window.line + window.text.count("\n", 0, window.cursor)
-        above = last is not None and last.path == question.path and last.line < line
-        prefill = _first_lines(window) if above else window.text[: window.cursor_line]
-        shown = _windows(question.path, window, undone(window.text, question.path, recent), prefill)
-        room = limits.prompt_tokens - sum(map(tokens_of, shown))
-        changes = newest([_change_v2(change) for change in recent], room, _size)
-        room -= sum(map(_size, changes))
-        whole, room = _file(question, window, room)
-        others = newest([_other(file) for file in files], room, _size)
-        joined = [part for piece in changes for part in (*piece, "\n")] or ["\n"]
-        parts = (*(part for piece in others for part in piece), *whole, *joined, *shown)
-        return window.prompt(parts, _rest(window, prefill), ("<|endoftext|>", _FILE), 1024, prefill)
-
-    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
-        """As of `EditFormat`."""
-        return settled(prompt, prompt.prefill + _ended(answer), complete=complete)
-
-    def recognise(self, prompt: str) -> str | None:
-        """As of `EditFormat`; prompts of Sweep's own server, which have no prefill, are of this format too."""
-        found = _sections(prompt)
-        return found.rest() if found and _RANGE.search(found.head) and ".diff\noriginal:\n" not in prompt else None
-
-
-@dataclass(frozen=True, slots=True)
-class SweepCursortab(SweepV2):
-    """The form that cursortab.nvim sends to every Sweep model: version 2's windows, version 1's changes.
-
-    Its window before the changes equals the current one, and is as large as the region may be.
+    Its window before the changes equals the current one, and is as large as the region may be. The prompt ends with the
+    region's lines above the cursor's.
     """
 
     name: str = "sweep-cursortab"
@@ -157,13 +117,17 @@ class SweepCursortab(SweepV2):
         prefill = window.text[: window.cursor_line]
         shown = _windows(question.path, window, window.text, prefill)
         room = limits.prompt_tokens - sum(map(tokens_of, shown))
-        changes = newest([_change_v1(change) for change in question.history], room, _size)
+        changes = newest([_change(change) for change in question.history], room, _size)
         room -= sum(map(_size, changes))
         whole, room = _file(question, window, room)
         retrieved = newest([_other(file) for file in files], room, _size)
         others = [_FILE, "context/retrieval\n", *(part for piece in retrieved for part in piece)] if retrieved else []
         parts = (*whole, *others, *(part for piece in changes for part in piece), *shown)
         return window.prompt(parts, _rest(window, prefill), (_FILE, "<|endoftext|>"), 1024, prefill)
+
+    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
+        """As of `EditFormat`."""
+        return settled(prompt, prompt.prefill + _ended(answer), complete=complete)
 
     def recognise(self, prompt: str) -> str | None:
         """As of `EditFormat`."""
@@ -179,18 +143,9 @@ def _other(file: Extra) -> tuple[str, str]:
     return _FILE, f"{file.name}\n{unix(file.text)}\n"
 
 
-def _change_v1(change: Change) -> tuple[str, str]:
+def _change(change: Change) -> tuple[str, str]:
     old, new = "\n".join(lines_of(change.old)), "\n".join(lines_of(change.new))
     return _FILE, f"{change.path}.diff\noriginal:\n{old}\nupdated:\n{new}\n"
-
-
-def _change_v2(change: Change) -> tuple[str, str]:
-    """A change with a line of context on each side, as the published script cuts it."""
-    above, below = lines_of(change.above)[-1:], lines_of(change.below)[:1]
-    old, new = [*above, *lines_of(change.old), *below], [*above, *lines_of(change.new), *below]
-    first = change.line + 1 - len(above)
-    sides = "\noriginal:\n{}\nupdated:\n{}".format("\n".join(old).strip("\n"), "\n".join(new).strip("\n"))
-    return _FILE, f"{change.path}:{first}:{first + len(new) - 1}{sides}"
 
 
 def _file(question: EditQuestion, window: Window, room: int) -> tuple[list[str], int]:
@@ -209,13 +164,6 @@ def _windows(path: str, window: Window, original: str, prefill: str) -> list[str
         *(_FILE, f"current/{lines}\n", *window.with_cursor(_CURSOR), "\n"),
         *(_FILE, f"updated/{lines}\n{prefill}"),
     ]
-
-
-def _first_lines(window: Window) -> str:
-    """The window's first line, and the blank ones after it, as far as the cursor."""
-    above = window.text[: window.cursor]
-    first, newline, rest = above.partition("\n")
-    return first + newline + "\n" * (len(rest) - len(rest.lstrip("\n")))
 
 
 def _rest(window: Window, prefill: str) -> str:

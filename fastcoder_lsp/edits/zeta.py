@@ -1,7 +1,7 @@
-r"""Zed's formats Zeta 1, 2 and 2.1: a region of some 350 tokens around the cursor is written anew.
+r"""Zed's formats Zeta 2 and 2.1: a region of some 350 tokens around the cursor is written anew.
 
 Only the forms are taken from zed-industries/zed's crates `zeta_prompt` and `edit_prediction`. cursortab.nvim (MIT,
-server/provider/zeta and zeta2) sends variants of Zeta 1 and 2: paths in quotation marks, and changes as whole blocks.
+server/provider/zeta2) sends a variant of Zeta 2: changes as whole blocks.
 """
 
 import re
@@ -33,65 +33,10 @@ _MAX_TOKENS = 2048
 _DIFF_CONTEXT = 3
 _CURSORTAB_LINES = 15  # lines that cursortab lets Zeta 2 rewrite on each side of the cursor
 
-_START, _END = "<|editable_region_start|>", "<|editable_region_end|>"
-_CURSOR_1, _CURSOR_2 = "<|user_cursor_is_here|>", "<|user_cursor|>"
-_TASK = (
-    "### Instruction:\nYou are a code completion assistant and your task is to analyze user edits and then rewrite an "
-    "excerpt that the user provides, suggesting the appropriate edits within the excerpt, taking into account the "
-    "cursor location.\n\n### User Edits:\n\n"
-)
+_CURSOR = "<|user_cursor|>"
 _SUFFIX, _PREFIX, _MIDDLE = Mark("<[fim-suffix]>"), Mark("<[fim-prefix]>"), Mark("<[fim-middle]>")
 _FILE = Mark("<filename>")
 _CURRENT, _DIVIDER, _UPDATED, _NONE = "<<<<<<< CURRENT\n", "=======\n", ">>>>>>> UPDATED", "NO_EDITS"
-
-
-@dataclass(frozen=True, slots=True)
-class Zeta1:
-    """Instructions, changes as diffs, and an excerpt whose region stands between tags, which the answer repeats."""
-
-    name: str = "zeta-1"
-    cursortab: bool = False
-
-    def prompt(
-        self,
-        question: EditQuestion,
-        limits: EditLimits,
-        files: Sequence[Extra] = (),  # noqa: ARG002 the interface
-    ) -> EditPrompt | None:
-        """As of `EditFormat`. The format has no place for other files."""
-        window = _window(question, limits, (_START, _END, _CURSOR_1))
-        if window is None:
-            return None
-        text, path = question.text, question.path
-        start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS, empty_end=True)
-        before, after = unix(text[start : window.start]), unix(text[window.end : end])
-        excerpt = [
-            f"\n\n### User Excerpt:\n\n```{path}\n",
-            *([Mark("<|start_of_file|>"), "\n"] if start == 0 else []),
-            *(before, Mark(_START), "\n", *window.with_cursor(_CURSOR_1), "\n", Mark(_END)),
-            f"{after}\n```\n\n### Response:\n",
-        ]
-        room = limits.prompt_tokens - sum(map(tokens_of, (_TASK, *excerpt)))
-        edits = "\n\n".join(newest([self._edit(change) for change in question.history], room, tokens_of))
-        return window.prompt((_TASK, edits, *excerpt), f"{_START}\n{window.text}\n{_END}", (_END,), _MAX_TOKENS)
-
-    def _edit(self, change: Change) -> str:
-        name = f'"{change.path}"' if self.cursortab else change.path
-        diff = _block(change) if self.cursortab else unified(change, _DIFF_CONTEXT)
-        return f"User edited {name}:\n```diff\n{diff}```"
-
-    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
-        """As of `EditFormat`."""
-        _, found, new = answer.replace(_CURSOR_1, "").partition(f"{_START}\n")
-        new, ended, _ = new.partition(_END)
-        return settled(prompt, new, complete=complete or bool(ended)) if found else None
-
-    def recognise(self, prompt: str) -> str | None:
-        """As of `EditFormat`."""
-        head, found, rest = prompt.rpartition(_START)
-        region, ended, tail = rest.partition(_END)
-        framed = head.startswith("### Instruction:\n") and tail.rstrip().endswith("### Response:")
-        return f"{_START}{region.replace(_CURSOR_1, '')}{_END}" if found and ended and framed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +48,12 @@ class Zeta2:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        marks = (_CURRENT.strip(), _UPDATED, _NONE, _CURSOR_2)
+        marks = (_CURRENT.strip(), _UPDATED, _NONE, _CURSOR)
         window = _window(question, limits, marks, _CURSORTAB_LINES if self.cursortab else None)
         if window is None:
             return None
         newline = "" if window.text.endswith("\n") else "\n"
-        region = [_CURRENT, *window.with_cursor(_CURSOR_2), newline, _DIVIDER]
+        region = [_CURRENT, *window.with_cursor(_CURSOR), newline, _DIVIDER]
         parts = _frame(question, limits, window, region, files, cursortab=self.cursortab)
         return window.prompt(parts, f"{window.text}{newline}{_UPDATED}\n", (_UPDATED,), _MAX_TOKENS)
 
@@ -117,13 +62,13 @@ class Zeta2:
         new, ended, _ = answer.partition(_UPDATED)
         if new.lstrip().startswith(_NONE):
             return None
-        return settled(prompt, new.replace(_CURSOR_2, ""), complete=complete or bool(ended))
+        return settled(prompt, new.replace(_CURSOR, ""), complete=complete or bool(ended))
 
     def recognise(self, prompt: str) -> str | None:
         """As of `EditFormat`."""
         _, found, region = prompt.rpartition(_CURRENT)
         framed = prompt.startswith(_SUFFIX) and region.endswith(_DIVIDER + _MIDDLE)
-        region = region[: -len(_DIVIDER + _MIDDLE)].replace(_CURSOR_2, "", 1)
+        region = region[: -len(_DIVIDER + _MIDDLE)].replace(_CURSOR, "", 1)
         return f"{region}{_UPDATED}\n" if found and framed else None
 
 
@@ -135,13 +80,13 @@ class Zeta21:
 
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
-        window = _window(question, limits, ("<|marker_", _CURSOR_2, _EOS))
+        window = _window(question, limits, ("<|marker_", _CURSOR, _EOS))
         if window is None:
             return None
         blocks, shown, at = blocks_of(window.text), list[str](), 0
         for number, block in enumerate(blocks, 1):
             inside = at <= window.cursor < at + len(block) or (number == len(blocks) and window.cursor >= at)
-            shown += [Mark(_marker(number)), *(with_mark(block, window.cursor - at, _CURSOR_2) if inside else [block])]
+            shown += [Mark(_marker(number)), *(with_mark(block, window.cursor - at, _CURSOR) if inside else [block])]
             at += len(block)
         shown += [Mark(_marker(len(blocks) + 1)), "\n"]
         parts = _frame(question, limits, window, shown, files)
@@ -155,14 +100,14 @@ class Zeta21:
         complete: bool = True,  # noqa: ARG002 the interface
     ) -> str | None:
         """As of `EditFormat`. An answer without its last marker makes no edit, complete or not."""
-        found = list(_MARKER.finditer(answer.replace(_CURSOR_2, "")))
+        found = list(_MARKER.finditer(answer.replace(_CURSOR, "")))
         blocks = blocks_of(prompt.region)
         if len(found) < 2:
             return None
         first, last = int(found[0][1]), int(found[-1][1])
         if not 1 <= first < last <= len(blocks) + 1:
             return None
-        between = answer.replace(_CURSOR_2, "")[found[0].end() : found[-1].start()]
+        between = answer.replace(_CURSOR, "")[found[0].end() : found[-1].start()]
         new, old = _MARKER.sub("", between), "".join(blocks[first - 1 : last - 1])
         if not old.startswith("\n"):
             new = new.removeprefix("\n")  # the model card shows a newline after a marker
@@ -176,7 +121,7 @@ class Zeta21:
         """As of `EditFormat`."""
         start = prompt.find(_marker(1), prompt.rfind(_FILE))
         framed = prompt.startswith(_SUFFIX) and prompt.endswith(f"|>\n{_MIDDLE}")
-        region = prompt[start : -len(f"\n{_MIDDLE}")].replace(_CURSOR_2, "", 1)
+        region = prompt[start : -len(f"\n{_MIDDLE}")].replace(_CURSOR, "", 1)
         return region if start >= 0 and framed else None
 
 

@@ -102,9 +102,6 @@ _Q8_0 = 8.5
 EDIT_MODELS = (
     PublishedEditModel("sweepai/sweep-next-edit-0.5B", FAMILY[0], _Q8_0),
     PublishedEditModel("sweepai/sweep-next-edit-1.5B", FAMILY[1], _Q8_0),
-    PublishedEditModel("sweepai/sweep-next-edit-v2-7B", FAMILY[3]),
-    PublishedEditModel("zed-industries/zeta", FAMILY[3]),
-    PublishedEditModel("continuedev/instinct", FAMILY[3]),
     PublishedEditModel("zed-industries/zeta-2", _SEED_CODER, licence="MIT (its base)"),
     PublishedEditModel("zed-industries/zeta-2.1", _SEED_CODER),
 )
@@ -112,7 +109,7 @@ EDIT_MODELS = (
 
 
 def fitting_edit_model(code: Size, room: int) -> PublishedEditModel:
-    """The edit model for a machine: of Sweep's first two, the larger one that suits it.
+    """The edit model for a machine: of Sweep's two, the larger one that suits it.
 
     It is no larger than `code`, the code model that `auto` chooses there, because an answer is longer; `room` bytes of
     memory are left for it.

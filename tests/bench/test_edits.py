@@ -41,9 +41,7 @@ def row(model: str, output: dict[str, Any], **changes: Any) -> str:
     return json.dumps(case | changes) + "\n"
 
 
-REGION = f"<|editable_region_start|>\n{BEFORE}\n<|editable_region_end|>"
 RANGE = {"start": {"line": 1, "character": 19}, "end": {"line": 1, "character": 24}}
-HEAD = "### Instruction:\nx\n\n### User Excerpt:\n\n"
 ANSWERS: dict[str, dict[str, Any]] = {
     "copilot": {"edits": [{"range": RANGE, "text": "status"}]},
     "sweepapi": {"edits": [{"start_index": 43, "end_index": 48, "completion": "status", "confidence": 1.0}]},
@@ -51,9 +49,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "prompt": f"<|code_to_edit|>\n{BEFORE.replace('const', 'c<|cursor|>onst')}\n<|/code_to_edit|>",
         "output": f"```\n{AFTER}\n```",
     },
-    "zeta": {
-        "prompt": f"{HEAD}```a.js\n<|start_of_file|>\n{REGION}\n```\n\n### Response:\n",
-        "output": f"<|editable_region_start|>\n{AFTER}",
+    "zeta-2": {
+        "prompt": f"<[fim-suffix]>\n<[fim-prefix]><filename>a.js\n<<<<<<< CURRENT\n{BEFORE}\n=======\n<[fim-middle]>",
+        "output": f"{AFTER}\n>>>>>>> UPDATED",
     },
 }
 

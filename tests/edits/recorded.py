@@ -17,9 +17,9 @@ from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.values import EditQuestion
 
 FOLDER = Path(os.environ.get("FASTCODER_NEXT_EDIT") or Path(__file__).parents[3] / "shared" / "data" / "next_edit")
-FORMATS = {"zeta": "zeta-1-cursortab", "zeta-2": "zeta-2-cursortab"}
+FORMATS = {"zeta-2": "zeta-2-cursortab"}
 """The form in which cursortab asked a model; Sweep's models have one in common."""
-_CURSORS = ("<|user_cursor_is_here|>", "<|user_cursor|>", "<|cursor|>")
+_CURSORS = ("<|user_cursor|>", "<|cursor|>")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def templates() -> Mapping[str, Any]:
 
 
 def recorded() -> Iterator[Recorded]:
-    """Every recorded request to Sweep's models, Zeta and Zeta 2."""
+    """Every recorded request to Sweep's models and Zeta 2."""
     for line in _path("cases.jsonl").read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
         for output in case["outputs"]:
@@ -89,8 +89,6 @@ def _window(prompt: str, name: str) -> tuple[str, int]:
     """The current text of a prompt that shows the whole file, and its cursor."""
     if name == "sweep-cursortab":
         shown = prompt.rpartition("<|file_sep|>current/")[2].partition("\n<|file_sep|>")[0].partition("\n")[2]
-    elif name == "zeta-1-cursortab":
-        shown = prompt.partition("<|editable_region_start|>\n")[2].partition("\n<|editable_region_end|>")[0]
     else:
         shown = prompt.partition("<<<<<<< CURRENT\n")[2].rpartition("\n=======\n")[0]
     mark = next(mark for mark in _CURSORS if mark in shown)

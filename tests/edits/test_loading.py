@@ -106,8 +106,8 @@ def test_a_failure_is_a_reason_and_tried_again_later(monkeypatch: pytest.MonkeyP
 
 def test_what_names_no_edit_model(tmp_path: Path) -> None:
     assert EditModels(load_edit_model).of(Settings(), "one") == edit_model.no_edit_model()
-    with pytest.raises(ModelMissingError, match="some/missing-zeta"):
-        load_edit_model(Settings(edits_model="some/missing-zeta"), threading.Event())
+    with pytest.raises(ModelMissingError, match="some/missing-zeta-2"):
+        load_edit_model(Settings(edits_model="some/missing-zeta-2"), threading.Event())
 
 
 @pytest.fixture

@@ -130,7 +130,6 @@ def streamed(text: str) -> str:
     [
         ("sweep-v1", "\ndef a(x):\n    y = x + 1\n<|file_sep|>z", ["<|file_sep|>", "</s>"]),
         ("sweep-cursortab", "    y = x  \n\n\n", ["<|file_sep|>", "<|endoftext|>"]),
-        ("zeta-1", "<|editable_region_start|>\ndef b\n<|editable_region_end|>", ["<|editable_region_end|>"]),
         ("zeta-2", "NO_EDITS\n>>>>>>> UPDATED\n", []),
         ("zeta-2", "def b(x):\n>>>>>>> UPDATED\n", [">>>>>>> UPDATED"]),
         ("zeta-2.1", "<|marker_1|>def b(x):\n<|marker_2|><|endoftext|>z", []),
@@ -203,7 +202,7 @@ def test_after_its_time_an_answer_is_the_lines_so_far(serve: Callable[..., EditS
 
 
 def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[..., EditServer]) -> None:
-    prompt = built("zeta-1").text
+    prompt = built("zeta-2").text
     server = serve({}, context=200)
     server.model.answers[tuple(encode_raw(prompt, Marked())[-100:])] = list(b"said")
     assert server.call("/completion", {"prompt": prompt})[1]["content"] == "said"
