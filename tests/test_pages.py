@@ -102,16 +102,6 @@ def test_pictures_run_and_load_nothing(path: Path) -> None:
     assert len(text.encode()) <= 300_000
 
 
-def test_the_movie_stands_still_where_motion_is_unwanted() -> None:
-    text = (ROOT / "docs/editors/neovim-movie.svg").read_text(encoding="utf-8")
-    assert re.search(r"@media\(prefers-reduced-motion:reduce\)\{g\[class\]\{animation:none!important\}\}", text)
-    shown = re.sub(r'<g class="h.*', "", text)
-    rows = re.findall(r'<text x="9" y="(\d+)"', shown)
-    assert len(rows) == len(set(rows)) > 10
-    assert ">def</text>" in shown
-    assert re.search(r'fill="#8a8a8a">[^<]+</text>', shown), "no grey text"
-
-
 def test_a_broken_link_or_command_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     page = "# A [b](README.md#no-such)\n[c](#a-bno-such) [d](no.md)\n```\nfastcoder-lsp serve --no-such  # e\n```\n"
     monkeypatch.setitem(PAGES, "made-up.md", page)

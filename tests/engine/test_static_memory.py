@@ -118,22 +118,6 @@ def test_a_closed_engine_holds_nothing_when_memory_is_given_back(tmp_path: Path)
     assert alive[-1:] == [0]
 
 
-def test_an_engine_whose_device_is_lost_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, told = build(tiny_recipe(tmp_path), CpuDevice()), list[str]()
-    monkeypatch.setattr(CpuDevice, "failed", lambda _device, why: told.append(str(why)))
-
-    def fail(*_given: object) -> None:
-        raise RuntimeError("CUDA error")
-
-    engine.prefill([1, 2, 3], lambda: False)
-    monkeypatch.setattr(engine.static.programs, "launch", fail)
-    with pytest.raises(RuntimeError, match="CUDA error"):
-        engine.step(DraftTree.chain([4]))
-    with pytest.raises(RuntimeError, match="CUDA error"):
-        engine.prefill([1, 2, 5], lambda: False)
-    assert told == ["CUDA error"] * 2
-
-
 def test_the_process_of_a_lost_gpu_ends(tmp_path: Path) -> None:
     code = f"""
 import pathlib

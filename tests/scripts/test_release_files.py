@@ -7,7 +7,6 @@ import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -205,42 +204,7 @@ def container() -> list[str]:
 
 
 @pytest.mark.parametrize("read", [mason, nvim_lspconfig, melpa, zed, sublime, kakoune, container])
-def test_other_lists_start_a_command_that_there_is(read: Callable[[], list[str]]) -> None:
+def test_other_lists_start_a_command_that_exists(read: Callable[[], list[str]]) -> None:
     program, *arguments = read()
     assert program == "fastcoder-lsp"
     assert parser(arguments[0]).parse_args(arguments).run
-
-
-def test_the_pkgbuild_is_one() -> None:
-    path = ROOT / "publishing/aur/PKGBUILD"
-    wanted = ("pkgname", "pkgver", "pkgrel", "pkgdesc", "arch", "url", "license", "source", "sha256sums")
-    shown = " ".join(f'"${{{name}[@]}}"' for name in wanted)
-    program = f'set -eu; source "$1"; [ "$(type -t package)" = function ]; printf "%s\\n" {shown}'
-    done = subprocess.run(["bash", "-c", program, "bash", str(path)], capture_output=True, text=True, check=True)
-    assert f"/v{__version__}/fastcoder_lsp-{__version__}.tar.gz" in done.stdout
-    text = path.read_text(encoding="utf-8")
-    assert re.match("# Maintainer: .+ <.+>\n", text)
-
-
-def test_packages_for_linux_and_macos_name_the_same_source() -> None:
-    formula = (ROOT / "publishing/homebrew/fastcoder-lsp.rb").read_text(encoding="utf-8")
-    assert re.findall(r"^class (\w+) < Formula$", formula, re.MULTILINE) == ["FastcoderLsp"]
-    (url,) = re.findall(r'^  url "(.+)"$', formula, re.MULTILINE)
-    pkgbuild = (ROOT / "publishing/aur/PKGBUILD").read_text(encoding="utf-8").replace("$pkgver", __version__)
-    assert f'source=("{url}")' in pkgbuild
-    for keyword in ("desc", "homepage", "sha256", "license"):
-        assert re.search(rf'^  {keyword} "\S', formula, re.MULTILINE)
-    (description,) = re.findall(r'^  desc "(.+)"$', formula, re.MULTILINE)
-    assert len(description) < 80
-    assert not description.startswith(("A ", "An "))
-    assert not description.endswith(".")
-
-
-def test_pages_of_the_manifests_are_the_owners() -> None:
-    """The index and the marketplaces show these addresses."""
-    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extension = json.loads((ROOT / "editors/vscode/package.json").read_text(encoding="utf-8"))
-    address = project["urls"]["Repository"]
-    assert extension["repository"]["url"] == f"{address}.git"
-    assert all(url.startswith(address) for url in (*project["urls"].values(), extension["bugs"]["url"]))
-    assert "--allow-missing-repository" not in extension["scripts"]["package"]
