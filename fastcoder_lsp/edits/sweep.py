@@ -132,7 +132,7 @@ class SweepCursortab:
     def recognise(self, prompt: str) -> str | None:
         """As of `EditFormat`."""
         found = _sections(prompt)
-        return found.rest() if found and _RANGE.search(found.head) and ".diff\noriginal:\n" in prompt else None
+        return found.rest() if found and _RANGE.search(found.head) else None
 
 
 def _size(parts: Sequence[str]) -> int:
