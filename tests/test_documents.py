@@ -3,7 +3,7 @@
 from fastcoder_lsp.documents import LatestDocuments, PerDocument
 
 
-def test_a_document_keeps_its_state_until_it_is_renamed_closed_or_the_least_recently_used() -> None:
+def test_a_document_keeps_its_state_until_it_is_dropped() -> None:
     states: PerDocument[list[str]] = PerDocument(list, capacity=2)
     states.fetch("a").append("a")
     assert states.fetch("a") == ["a"]

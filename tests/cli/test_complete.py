@@ -138,7 +138,7 @@ def test_the_first_answer_on_a_machine_waits_for_no_drafter(
     assert not later, "nothing is compiled for a model that cannot be loaded"
 
 
-def test_reading_a_folder_for_the_prompt_ends_in_time_and_goes_on_with_the_next_run(
+def test_reading_a_folder_ends_in_time_and_resumes_at_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user is told how much was left out; the files read so far are stored."""

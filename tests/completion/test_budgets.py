@@ -67,7 +67,7 @@ def test_a_budget_counts_from_the_arrival(waited_ms: float) -> None:
 
 
 @pytest.mark.parametrize("budget_ms", range(40, 900, 30))
-def test_a_budgeted_answer_is_in_time_and_a_beginning_of_the_plain_one(budget_ms: int) -> None:
+def test_a_budgeted_answer_is_in_time_and_begins_the_plain_one(budget_ms: int) -> None:
     simulation = Simulation(MODEL, Policy(budget_ms, budget_ms, 4000))
     answer = simulation.answer(START)
     assert simulation.clock.ms <= budget_ms
@@ -119,7 +119,7 @@ def test_a_superseded_request_is_adopted_too() -> None:
     assert simulation.engine.steps == STEPS
 
 
-def test_an_adopted_answer_does_not_wait_for_a_deadline_that_has_passed() -> None:
+def test_an_adopted_answer_waits_for_no_past_deadline() -> None:
     """Somebody has waited for this text for a whole budget: what is whole of it is shown at once."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.ask(START).cancel()
@@ -221,7 +221,7 @@ def test_work_ahead_gives_way_and_is_adopted() -> None:
     assert 0 < done < simulation.engine.steps == len("two()\n    three()\nrest(")
 
 
-def test_where_the_cursor_rests_a_suggestion_is_ready_before_the_first_key() -> None:
+def test_a_suggestion_is_ready_where_the_cursor_rests() -> None:
     simulation = Simulation(MODEL, HURRIED)
     place = simulation.request(f"{START}one()\n    ")
     simulation.service.cursor_rests(place, HURRIED)

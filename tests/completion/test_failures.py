@@ -197,7 +197,7 @@ def test_what_the_old_model_says_is_gone_after_a_reload(policy: Policy) -> None:
     pytest.fail("the answer never ended")
 
 
-def test_a_model_that_cannot_be_closed_does_not_keep_the_next_one_away() -> None:
+def test_a_model_that_fails_to_close_does_not_block_the_next() -> None:
     """A full disk, when what was learnt is to be kept."""
     simulation = Simulation(MODEL, Policy())
     simulation.answer("x = 1\n")
@@ -321,7 +321,7 @@ def test_who_asks_again_from_an_answer_is_answered_too() -> None:
     assert len(inner) == 1
 
 
-def test_a_document_that_cannot_be_forgotten_costs_no_other_its_answer() -> None:
+def test_an_error_on_closing_a_document_costs_no_other_its_answer() -> None:
     simulation = Simulation(MODEL, Policy())
     simulation.answer(START)
 

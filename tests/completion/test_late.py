@@ -28,7 +28,7 @@ def places(simulation: Simulation) -> list[Late]:
     return [late for late, _ in simulation.late]
 
 
-def test_a_place_whose_prompt_does_not_fit_the_budget_is_told_when_its_text_is_there() -> None:
+def test_a_text_too_late_for_its_budget_is_announced() -> None:
     simulation = Simulation(LINE, OPEN)
     assert simulation.answer(LONG).text == ""
     asked = simulation.version
@@ -41,7 +41,7 @@ def test_a_place_whose_prompt_does_not_fit_the_budget_is_told_when_its_text_is_t
     assert simulation.engine.steps == steps
 
 
-def test_what_an_earlier_key_had_begun_may_go_another_way_than_the_user() -> None:
+def test_a_generation_of_an_earlier_key_may_differ_from_the_typing() -> None:
     other, typed = script("other()\n", START), script("typed()\n", START + "t")
     simulation = Simulation(lambda before: (typed if LONG + "t" in before else other)(before), OPEN)
     simulation.answer("x = 0\n")
@@ -79,7 +79,7 @@ def test_a_limit_that_somebody_has_set_holds() -> None:
     assert simulation.engine.pieces[-1] <= 200 + 300
 
 
-def test_a_beginning_is_told_as_soon_as_it_is_worth_showing_and_then_the_whole() -> None:
+def test_a_useful_beginning_is_announced_before_the_whole_text() -> None:
     simulation, seen = Simulation(MODEL, Policy(100, 100, 60_000)), [""]
     assert simulation.answer(START).text == ""
     while len(seen) < 3:
@@ -153,7 +153,7 @@ def test_who_gave_up_while_the_model_was_loading_is_told() -> None:
     assert simulation.ask(START).result(0).text == "value = compute()"
 
 
-def test_who_asked_and_gave_up_while_another_question_waited_for_the_model_is_told_too() -> None:
+def test_a_request_that_gave_up_behind_another_is_announced_too() -> None:
     simulation = Simulation(LINE, OPEN, load_ms=20_000)
     simulation.while_loading = lambda: simulation.ask("# other\n" + START).cancel()
     simulation.ask(START)
@@ -161,7 +161,7 @@ def test_who_asked_and_gave_up_while_another_question_waited_for_the_model_is_to
     assert places(simulation) == [Late(URI, simulation.version, len("# other\n" + START))]
 
 
-def test_who_asks_by_a_key_where_a_late_text_is_shown_gets_other_candidates_too() -> None:
+def test_a_key_at_a_late_text_gets_other_candidates_too() -> None:
     simulation = Simulation(LINE, Policy(0, 0, 0, alternatives=3))
     simulation.answer(LONG)
     simulation.rest(60_000)

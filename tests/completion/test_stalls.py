@@ -226,7 +226,7 @@ def test_costs_of_a_stall_are_found_wrong_by_the_background() -> None:
     assert simulation.ask(START).result(0).text
 
 
-def test_what_is_made_for_whoever_waits_is_made_though_the_process_is_stopped_again_and_again() -> None:
+def test_a_text_without_a_deadline_survives_repeated_stalls() -> None:
     hardship = Hardship(Policy(0, 0, 0), COSTS)
     simulation = hardship.simulation
     assert simulation.answer("x" * 3000 + START).text == ""
@@ -249,7 +249,7 @@ def test_one_slow_piece_is_not_believed_many_are_up_to_a_bound() -> None:
     assert pace.step_ms(1) == MOST * COSTS.ms[0]
 
 
-def test_what_was_learnt_is_unlearnt_by_a_few_quick_pieces_or_by_time_alone() -> None:
+def test_a_learnt_stall_fades_by_quick_pieces_or_time() -> None:
     for passed_ms in (-6000.0, 0.0, 6000.0):
         now = [1e6]
         pace = LatencyEstimator(COSTS, lambda now=now: now[0])  # type: ignore[misc]

@@ -69,7 +69,7 @@ def test_a_language_has_values_of_its_own() -> None:
     }
 
 
-def test_a_setting_that_no_language_has_of_its_own_is_not_called_unknown() -> None:
+def test_a_setting_without_values_by_language_is_not_unknown() -> None:
     _, problems = resolve([user({"languages": {"python": {"index": {"enabled": False}}}})])
     assert [one.message for one in problems] == ["cannot be set for one language; for all of them it is index.enabled"]
 
@@ -342,7 +342,7 @@ def test_shown_names_are_cut_and_cleaned() -> None:
     assert shown("x" * 99, 10) == "x" * 9 + "…"
 
 
-def test_the_cache_lies_in_no_folder_that_happens_to_be_the_working_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_never_lies_in_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds compiled code: a repository must not supply it."""
     monkeypatch.setenv("FASTCODER_CACHE", ".cache")
     with pytest.raises(UsageError, match="relative"):

@@ -209,7 +209,7 @@ def test_where_neither_match_is_long_the_auxiliary_drafter_speaks() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
-def test_the_earlier_place_is_the_longest_end_of_the_text_where_it_first_stood(text: list[int]) -> None:
+def test_the_earlier_place_is_the_first_of_the_longest_suffix(text: list[int]) -> None:
     automaton = SuffixAutomaton(64)
     for token in text:
         automaton.extend(np.array([token], np.int32))

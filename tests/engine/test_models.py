@@ -158,7 +158,7 @@ def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
     refused()
 
 
-def test_a_cache_that_cannot_be_written_costs_every_start_a_conversion(tmp_path: Path) -> None:
+def test_without_a_writable_cache_each_start_converts_weights(tmp_path: Path) -> None:
     folder = make_model(tmp_path / "model", "qwen2")
     cache = tmp_path / "cache"
     cache.write_text("a file where the folder should be", encoding="utf-8")

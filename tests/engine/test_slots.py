@@ -179,7 +179,7 @@ def test_a_shortened_cache_gives_way_before_a_whole_one(engine: TreeEngine) -> N
     _step_like_alone(engine, engines, "a", {"a": TEXT[:20]}, DraftTree.chain([4, 5, 6]))
 
 
-def test_what_is_prepared_beside_takes_the_place_and_gives_the_same_bits(engine: TreeEngine) -> None:
+def test_the_second_cache_takes_over_with_the_same_bits(engine: TreeEngine) -> None:
     engines = slots(engine)
     first, second = engines.slot("a"), engines.beside("a")
     first.prefill(TEXT[:60], never)
@@ -196,7 +196,7 @@ def test_what_is_prepared_beside_takes_the_place_and_gives_the_same_bits(engine:
     assert engines.slot("never seen").cached() == ()
 
 
-def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine: TreeEngine) -> None:
+def test_the_second_cache_evicts_none_and_gives_way_to_all(engine: TreeEngine) -> None:
     most = bytes_of(engine, 640 - MAX_NODES)
     engines = slots(engine, most)
     for index, name in enumerate("ab"):
@@ -215,7 +215,7 @@ def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine:
     assert engines.bytes_held() <= most
 
 
-def test_what_was_not_used_lately_gives_way_to_what_is_prepared_beside(engine: TreeEngine) -> None:
+def test_the_second_cache_replaces_slots_not_used_lately(engine: TreeEngine) -> None:
     engines = slots(engine)
     names = [str(number) for number in range(RECENT + 3)]
     for number, name in enumerate(names):

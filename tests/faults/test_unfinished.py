@@ -97,7 +97,7 @@ def test_weights_that_cannot_be_kept_are_made_in_memory(folder: Path, tmp_path: 
     assert "every start converts them again" in notes[0]
 
 
-def test_what_a_killed_conversion_of_a_gguf_left_is_deleted_and_what_is_under_way_stays(tmp_path: Path) -> None:
+def test_remains_of_a_killed_conversion_are_deleted(tmp_path: Path) -> None:
     """By the lock of whoever makes it, which the system takes from who dies."""
     store = ModelStore.at(tmp_path)
     store.open()

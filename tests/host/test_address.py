@@ -215,7 +215,7 @@ def test_on_loopback_nobody_without_the_token_is_let_in_or_spoken_to(short: Path
     assert b"0" * 64 not in b"".join(caught)
 
 
-def test_a_host_has_nothing_of_the_editors_environment_but_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_gets_only_the_environment_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "SSH_AUTH_SOCK",
         "GITHUB_TOKEN",

@@ -24,7 +24,7 @@ STOPPED_S = 20.0
 
 @pytest.mark.ci
 @pytest.mark.model
-async def test_two_editors_have_one_model_and_a_kill_or_a_stop_costs_them_a_pause(llama_model: ModelFiles) -> None:
+async def test_two_editors_share_one_model_and_survive_its_end(llama_model: ModelFiles) -> None:
     with tempfile.TemporaryDirectory() as folder:
         # A copy: what is installed must not change while servers and processes of it run.
         package = Path(fastcoder_lsp.__file__).parent

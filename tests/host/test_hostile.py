@@ -238,7 +238,7 @@ def test_a_length_is_a_claim() -> None:
 
 
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
-def test_who_reads_nothing_costs_bounded_memory_and_nobody_else_anything(place: Place) -> None:
+def test_a_front_that_reads_nothing_costs_bounded_memory(place: Place) -> None:
     silent = Channel(place.address.connect())
     silent.send([HELLO, USE])
     heard = Heard()

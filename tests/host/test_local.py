@@ -204,7 +204,7 @@ def test_other_settings_of_a_front_load_no_model_anew(fronts: Fronts, root: Path
     assert [engine.closed for engine in fronts.engines] == [True, False]
 
 
-def test_a_drafter_that_does_not_suit_the_model_is_one_front_s_trouble(fronts: Fronts, root: Path) -> None:
+def test_an_unsuitable_drafter_affects_its_own_front_alone(fronts: Fronts, root: Path) -> None:
     (one, hears_one), (two, hears_two) = fronts.open(root, replace(SETTINGS, drafter="sdsat")), fronts.open(root)
     assert ask(one, hears_one) == ""
     assert hears_one.answers[1][0].outcome == "failed"
@@ -239,9 +239,7 @@ def test_the_worker_is_heard_of(fronts: Fronts, root: Path) -> None:
     hears.wait(lambda: heard == ["nobody", "worker"])
 
 
-def test_of_hundreds_of_folders_only_those_have_rules_that_questions_come_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_folders_of_requests_have_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
 
     def counted(roots: Sequence[Path], settings: Settings) -> ReadingRules:
@@ -317,7 +315,7 @@ def kinds() -> Kinds:
     return Kinds()
 
 
-def test_it_is_opened_by_the_settings_that_came_before_the_first_question(kinds: Kinds) -> None:
+def test_the_model_opens_with_the_settings_before_the_request(kinds: Kinds) -> None:
     kinds.host.send(DocumentChanged(Path("/w/a.py"), "old"))
     kinds.host.send(DocumentChanged(Path("/w/b.py"), "closed"))
     kinds.host.send(DocumentChanged(Path("/w/a.py"), "new"))

@@ -293,7 +293,7 @@ def test_a_front_that_is_older_than_what_is_installed_says_so(machine: Machine) 
     assert len({status for status in heard.statuses if status.state == "error"}) == 1, "people are told once"
 
 
-def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machine: Machine) -> None:
+def test_a_process_with_a_hung_worker_ends_and_is_replaced(machine: Machine) -> None:
     machine.options = ["--stuck-s", "0.2"]
     heard, front = machine.asked()
     process_id = front.facts().process_id

@@ -78,7 +78,7 @@ def test_a_question_comes_as_it_was_asked(place: Place) -> None:
     assert ("expect", asked, True, False) in calls
 
 
-def test_a_question_for_an_edit_comes_as_it_was_asked_and_its_answer_too(place: Place) -> None:
+def test_an_edit_request_and_its_answer_cross_the_socket_unchanged(place: Place) -> None:
     heard = Heard()
     front = place.front(heard)
     heard.wait(lambda: place.hosts)
@@ -255,7 +255,7 @@ def test_a_status_goes_with_whose_turn_it_is(place: Place) -> None:
     assert sorted(one.turn for one in place.server._all_fronts().fronts) == [False, True]
 
 
-def test_the_time_alone_counts_from_the_last_front_and_spares_the_first(place: Place) -> None:
+def test_the_idle_time_counts_from_the_last_connection(place: Place) -> None:
     """A process that ends at once after its last editor has to wait for its first one."""
     assert place.server.alone_s() < -10
     heard = Heard()

@@ -128,7 +128,7 @@ def test_chunks_that_no_prompt_can_hold_are_passed_over() -> None:
     assert len(within_bounds((Extra("n", "y"),) * 5000)) < 1000
 
 
-def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> None:
+def test_a_name_that_the_shared_process_refuses_is_skipped() -> None:
     """Names in marks of a prompt are as long as their lines are."""
     head = f"<|file_sep|>{'名' * 30_000}\nx = 1\n<|file_sep|>a.py\ny = 1\n"
     (ask,) = read_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))

@@ -64,7 +64,7 @@ async def test_an_edit_is_a_word_of_the_version_that_was_asked_about() -> None:
         assert "The last edit was suggested" in await why(client)
 
 
-async def test_what_is_shown_accepted_and_rejected_is_counted_and_remembered() -> None:
+async def test_shown_accepted_and_rejected_edits_are_counted() -> None:
     async with editing() as client:
         change_word(client)
         [edit] = await edits(client)

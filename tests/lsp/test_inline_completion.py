@@ -152,7 +152,7 @@ async def test_a_cancel_that_arrives_with_its_request_is_answered(brake: Brake) 
             assert len(client.answers[asked]) == 1
 
 
-async def test_at_the_deadline_whole_lines_are_shown_and_the_rest_is_there_for_the_next_key(brake: Brake) -> None:
+async def test_at_the_deadline_whole_lines_are_shown_then_the_rest(brake: Brake) -> None:
     says = "one()\n    two()\n    three()\nrest()"
     async with running("--says", says, *brake.steps(100), "--budget-ms", "2000") as client:
         await started(client, "if x:\n    ")

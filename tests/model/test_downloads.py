@@ -248,7 +248,7 @@ def test_other_processes_see_it_until_it_is_over(tmp_path: Path) -> None:
     assert downloads(tmp_path) == []
 
 
-def test_a_download_that_failed_is_not_under_way_although_its_process_runs(tmp_path: Path) -> None:
+def test_a_failed_download_of_a_live_process_is_not_under_way(tmp_path: Path) -> None:
     """`model pull` may go on with a replacement from the package index."""
     with suppress(OSError), recorded(tmp_path, "some/model", SILENT) as told:
         told.advance(ProgressStep("some/model", 10, 40))

@@ -77,7 +77,7 @@ def test_an_older_whole_snapshot_serves_while_the_newer_is_fetched(cache: Path, 
     assert model.find(SMALL, cache).folder == old
 
 
-def test_auto_takes_the_largest_that_is_here_and_says_if_a_larger_would_fit(cache: Path, hub_cache: Path) -> None:
+def test_auto_takes_the_largest_here_and_names_a_larger_that_fits(cache: Path, hub_cache: Path) -> None:
     put_in_hub_cache(hub_cache, SMALL)
     files = model.find("auto", cache, gpu_bytes=24 * GIB)
     assert files.name == SMALL

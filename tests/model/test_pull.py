@@ -107,7 +107,7 @@ def test_an_edit_model_is_offered_and_a_single_gguf_is_a_model(run: Run, hub: Hu
     assert "several GGUF files only" in run("pull", HUB_ID).stderr
 
 
-def test_what_is_here_needs_no_network_and_what_is_damaged_is_fetched_again(run: Run, hub: Hub, tmp_path: Path) -> None:
+def test_only_missing_and_damaged_files_are_downloaded(run: Run, hub: Hub, tmp_path: Path) -> None:
     """`pull` looks whether what is here can be read: it is the command that every hint names."""
     run("pull", HUB_ID)
     hub.asked.clear()

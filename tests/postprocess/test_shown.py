@@ -48,7 +48,7 @@ def test_a_bracket_that_is_opened_too_far_above(entries: int) -> None:
     assert replaces(said, before, after, "python") == 1
 
 
-def test_a_text_that_closes_nothing_keeps_the_closer_of_a_document_that_is_not_read_whole() -> None:
+def test_a_partly_read_document_keeps_its_closer() -> None:
     for text, replaced in (("order.items", 0), ("order])", 1)):
         assert replaces(text, "foo(bar[", f")\n{LONG}", "python") == replaced
 

@@ -120,7 +120,7 @@ def test_what_is_shown_already_takes_no_place() -> None:
     assert len(found) == 1
 
 
-def test_of_a_file_that_repeats_itself_each_piece_is_judged_and_its_text_cut_once() -> None:
+def test_each_piece_of_a_repetitive_file_is_scored_once() -> None:
     """A long one in which a hundred pieces are like the window's took a hundred times as long to cut."""
 
     class Counted(str):

@@ -116,7 +116,7 @@ def test_the_front_ends_the_text_and_hangs_up(serve: Serve, front: Fronts) -> No
     assert says.said < 5_000
 
 
-def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(serve: Serve, front: Fronts) -> None:
+def test_a_beginning_is_shown_at_the_deadline_and_then_the_rest(serve: Serve, front: Fronts) -> None:
     says, server, asking = begun(serve, front, ready=True)
     says.allow(len(BODY) - 8)
     beginning = asking.ask(BEFORE, policy=QUICK)

@@ -152,7 +152,7 @@ def test_planted_secrets_are_in_no_candidate(root: Path) -> None:
             assert all(PLANTED not in one.text for one in found_at(context, young, 0))
 
 
-def test_a_definition_in_a_file_that_is_ignored_afterwards_is_shown_no_more(root: Path) -> None:
+def test_a_definition_in_a_newly_ignored_file_is_not_shown(root: Path) -> None:
     (root / "src/app/late.py").write_text("class Late:\n    planted: int\n")
     here = defined(root, ("src/app/late.py", 0, "Late"), text="late = Late()\n")
     context = finder(root)

@@ -69,7 +69,7 @@ def test_auto_takes_what_is_read_beside_within_a_second_and_a_half() -> None:
         assert room * tenth / 10 <= BESIDE_MS
 
 
-def test_where_one_cache_goes_round_auto_takes_what_is_read_between_two_keys() -> None:
+def test_with_one_cache_auto_takes_what_is_read_between_two_keys() -> None:
     told = [context_tokens("auto", prefill_ms, within_ms=LATER_MS) for prefill_ms in (0.02, 0.3, 0.5, 0.56, 0.67, 2.0)]
     assert told == [600, 600, 400, 357, 0, 0]
 
@@ -188,7 +188,7 @@ def test_a_short_one_that_was_just_copied_stands_behind_the_best(root: Path) -> 
     assert found(finder(root), with_yanks(root, Yank(other, 70, CODE), text="zzzz = "))[0].text == CODE
 
 
-def test_the_piece_that_holds_what_was_just_copied_stands_there_for_it(root: Path) -> None:
+def test_a_piece_that_holds_the_copied_text_moves_up(root: Path) -> None:
     crowded(root)
     before = found(finder(root), main(root))
     last = before[-1]

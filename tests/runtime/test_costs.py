@@ -39,7 +39,7 @@ class Clocked(FakeEngine):
         self._passes += 1
 
 
-def test_the_least_time_of_each_width_counts_and_the_curve_never_falls() -> None:
+def test_the_least_time_of_a_width_counts_and_costs_never_fall() -> None:
     engine = Clocked()
     costs = measure(engine, engine.clock)
     assert costs.widths == (1, 2, 4, 8)

@@ -29,7 +29,7 @@ def preparing(tokens: int) -> Typist:
     return one
 
 
-def test_a_key_costs_what_it_costs_without_and_the_code_is_shown_in_the_end() -> None:
+def test_a_second_cache_costs_keys_nothing_and_code_is_shown() -> None:
     off, on = Typist(0), Typist()
     for one in (off, on):
         one.type(TEXT)
@@ -47,7 +47,7 @@ def test_a_first_text_comes_as_soon_as_without() -> None:
 
 
 @pytest.mark.parametrize(("more", "invoked"), [({}, True), ({"policy": Policy()}, False), ({"edited": False}, False)])
-def test_who_waits_or_has_only_opened_a_document_gets_the_whole_prompt(more: dict[str, Any], invoked: bool) -> None:
+def test_a_request_without_a_key_gets_the_whole_prompt(more: dict[str, Any], invoked: bool) -> None:
     one = Typist(**more)
     one.answer(invoked=invoked)
     assert one.shown() == SHOWN
@@ -109,7 +109,7 @@ def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt(candidates: 
     assert changed
 
 
-def test_by_key_elsewhere_in_a_known_file_the_text_of_the_first_prompt_is_interim() -> None:
+def test_elsewhere_in_a_known_file_the_first_text_is_interim() -> None:
     """The prompt there still holds the code that was found for the last place."""
     changed = 0
     for number in range(8):
@@ -155,7 +155,7 @@ def test_code_that_a_busy_machine_has_read_is_followed_by_its_text(times: int, m
     assert again.result(0).text == whole
 
 
-def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None:
+def test_a_first_text_waits_only_for_a_prompt_read_in_time() -> None:
     long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
     waits = {True: FIRST_INVOKED_MS, False: FIRST_MS}
     for invoked, most_ms in waits.items():

@@ -89,7 +89,7 @@ def test_names_do_not_run_together() -> None:
     assert place_of("a\0", "b") != place_of("a", "\0b")
 
 
-def test_a_document_leaves_its_replica_only_for_one_with_room_to_spare() -> None:
+def test_a_document_moves_only_to_a_replica_with_room() -> None:
     """One that is half full has none: reading the document there would slow everybody there down."""
     loads = {"a": 8, "b": 5, "c": 4, "d": None}
     assert with_room(["a", "b", "c", "d"], loads, 8) == ["a", "c", "d"]

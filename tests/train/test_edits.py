@@ -352,7 +352,7 @@ def test_from_commits_to_the_server_s_edit_model(repository: Path, tmp_path: Pat
     assert umask != 0o077, "it is put back"
 
 
-def test_a_missing_device_or_folder_is_told_before_the_history_is_read(
+def test_a_missing_device_or_folder_is_refused_at_once(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base, file = write_model(tmp_path / "base"), tmp_path / "file"

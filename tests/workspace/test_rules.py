@@ -48,7 +48,7 @@ def test_git_ignore_files_hold_on_every_level(root: Path) -> None:
     assert rules(root).may_read(root / "build" / "b.py") is ExclusionReason.IGNORED
 
 
-def test_ignore_files_above_the_workspace_folder_hold_inside_a_repository(root: Path) -> None:
+def test_ignore_files_above_the_workspace_hold_in_a_repository(root: Path) -> None:
     write(root, ".git/HEAD", "ref: refs/heads/main\n")
     write(root, ".gitignore", "generated.py\n")
     part = root / "part"
@@ -98,7 +98,7 @@ def test_a_setting_with_too_many_patterns_ignores_all(root: Path) -> None:
     assert rules(root, read_exclude=(*("a" * 60_000, "b" * 60_000),)).may_read(path) is ExclusionReason.IGNORED
 
 
-def test_ignore_files_that_speak_of_too_much_together_ignore_their_folder(root: Path) -> None:
+def test_ignore_files_over_their_limit_ignore_the_folder(root: Path) -> None:
     inner = root
     for number in range(8):
         write(inner, ".gitignore", f"{'x' * 60_000}\n{'hidden.py' if number == 7 else ''}\n")

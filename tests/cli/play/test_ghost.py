@@ -39,7 +39,7 @@ def test_accepting_by_words_equals_accepting_at_once(before: str, after: str, su
     assert ghost.accept(text, cursor) == whole
 
 
-def test_a_suggestion_that_begins_before_the_cursor_shows_what_is_left_of_it() -> None:
+def test_a_suggestion_from_before_the_cursor_shows_its_rest() -> None:
     """The server may replace the word before the cursor by one that begins with it; nothing else can be drawn there."""
     shown = ghost_of(ReceivedSuggestion("total(x)", 2, 6), "a tot)", 5)
     assert shown is not None
