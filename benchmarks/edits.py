@@ -12,7 +12,6 @@ from statistics import fmean, harmonic_mean
 from typing import Any, TypeAlias
 
 from benchmarks.datasets import EDIT_CASES, PUBLISHED, EditCase, RecordedAnswer, histories, load_edit_cases, require
-from benchmarks.edit_latency import measure
 from benchmarks.harness import Reported, write
 from benchmarks.product import LocalEdits
 from fastcoder_lsp.bench.report import print_table
@@ -46,10 +45,6 @@ class Options(Reported):
     threshold: float = option("joint probability from which its edits are shown", THRESHOLD)
     replay: str = option("also ask after each edit of these histories, separated by commas", "", metavar="NAMES")
     limit: int | None = option("only the first N edits of each history", None, metavar="N")
-    latency: str = option(
-        "time from a key to an edit, with these weights, such as auto, and given answers", "", metavar="MODEL"
-    )
-    form: str = option("format of the timed prompts", "sweep-v1", flags=("--format",), metavar="NAME")
 
 
 WAYS = ("none", "by key", "automatic")
@@ -69,9 +64,6 @@ class CaseResult:
 
 def run(options: Options) -> int:
     cases = load_edit_cases(options.cases or require("next_edit") / EDIT_CASES)
-    if options.latency:
-        write(options, "edits", {"latency": measure(options.latency, options.form, cases)})
-        return 0
     if options.model:
         return _ask(options, cases)
     if options.replay:

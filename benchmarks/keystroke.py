@@ -1,8 +1,21 @@
-"""`bench keystroke`: a history typed as a person types, against the real server over stdio, one session at a time."""
+"""`bench keystroke`: a history typed as a person types, against the real server over stdio, one session at a time.
 
-import json
-import tempfile
-from collections.abc import Mapping, Sequence
+- *Ghost time*: the age of an answer that shows text which the model made, and of a request at the moment when it was
+  cancelled, if its budget had passed by then. Answers from memory (typed through) and empty ones are counted apart, and
+  so are requests cancelled before their budget had passed, because no answer was late.
+- *Shown*: answers with text that the model made; those from memory are `typed_through_answers`.
+- *Within budget*: of all requests that were answered, or cancelled after their budget had passed, those answered in it.
+- *Typed through*: keys that were the next character of the suggestion shown; the share of the answered ones among
+  their requests for which the server did not ask the model.
+- *Accepted share*: keys that accepts made unnecessary, of all keys of the runs.
+- *Flawed*: of the texts that the model made, those that are marks alone, right or wrong, or that make a finished word
+  longer.
+- *Empty where the ceiling shows*: of the answers at places where the full answer shows text, the empty ones.
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,20 +25,18 @@ from rich.console import Console
 
 from benchmarks.datasets import histories
 from benchmarks.drafting import drafter_names
-from benchmarks.harness import Answers, pooled_gain, write
-from benchmarks.keystroke_report import figures, ghost_ms, page, tables, timeline
+from benchmarks.harness import Answers, number, percent, percentiles, pooled_gain, share
 from benchmarks.product import FullAnswer, ServerOptions
 from benchmarks.typist import STRICT, TAB, Accepter, Subset, chosen, keys_of, typing_seconds
-from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling
-from benchmarks.typist.replay import Arm, ReplaySession, play
+from benchmarks.typist.ceiling import Ceiling, FullAnswers, ceiling
+from benchmarks.typist.replay import TYPED_THROUGH, Arm, ReplaySession, Request, play
 from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model.machine import require_packages
 
-EXAMPLE = "keystroke --replay ../shared/data/replay/structlog --html typing.html"
+EXAMPLE = "keystroke --replay ../shared/data/replay/structlog --json typing.json"
 CEILING_DRAFTER = "suffix"
 """Makes the full answers; any drafter's are those of `none`."""
 START_S = 12.0
@@ -73,14 +84,6 @@ class Options(ServerOptions):
         False,
     )
     seed: int = option("seed of the choice and of the pauses", 0, metavar="N")
-    against: list[str] = option(
-        "type nothing and start no server: what full answers save with this setting and without, run by run, such as "
-        "context.enabled=true; may be given again",
-        [],
-        metavar="NAME=VALUE",
-    )
-    html: Path | None = option("draw the report into FILE, one page without network", None, metavar="FILE")
-    source: Path | None = option("type nothing: draw this JSON report", None, flags=("--from",), metavar="FILE")
 
     @property
     def taker(self) -> Accepter:
@@ -88,18 +91,9 @@ class Options(ServerOptions):
 
 
 def run(options: Options) -> int:
-    if options.html is not None:
-        require_packages("a picture", "matplotlib")
-    if options.source is not None:
-        if options.html is None:
-            raise UsageError("--from draws a page: say where", "Add --html FILE.")
-        options.html.write_text(page(json.loads(options.source.read_text(encoding="utf-8"))), encoding="utf-8")
-        return 0
     folder, name = histories.named(options.replay)
     subset = chosen(folder, name, options.limit, options.seed)
     files = histories.base(folder, name)
-    if options.against:
-        return _compare(options, name, subset, files)
     arms, command = _arms(options), options.command()
     _announce(name, subset, arms)
     top = _ceiling(options, subset, files)
@@ -108,8 +102,7 @@ def run(options: Options) -> int:
     for arm in arms:
         with shown(f"{arm.name}, {arm.speed:g} a second", subset.keys) as on_key:
             played = play(arm, subset, files, seed=options.seed, on_key=on_key, command=command, taker=options.taker)
-        details = {"timeline": timeline(played.requests), "server": dict(played.server)}
-        results[arm], sessions[arm] = figures(played, top) | details, played
+        results[arm], sessions[arm] = figures(played, top) | {"server": dict(played.server)}, played
     full = {
         "history": name,
         "subset": {"runs": len(subset.typed), "of_runs": subset.runs, "keys": subset.keys, "seed": options.seed},
@@ -124,8 +117,6 @@ def run(options: Options) -> int:
     settings = {name: getattr(options, name) for name in told}
     if options.json:
         report.write_json(options.json, "keystroke", settings, full)
-    if options.html:
-        options.html.write_text(page(report.head("keystroke", settings) | full), encoding="utf-8")
     return 0
 
 
@@ -150,30 +141,6 @@ def with_edits(subset: Subset, sessions: Mapping[Arm, ReplaySession]) -> dict[st
     columns = ("drafter", "saved %", "points", "p50 ms", "prompt tokens a key", "edits shown")
     report.print_table("Requests for edits: without → with", columns, rows)
     return found
-
-
-def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, str]) -> int:
-    """The settings of --set against these and those of --against, with no server and no clock."""
-    sides = {"without": options.settings(), "with": options.settings(*options.against)}
-    model, tops, tokens = find_model(options.model), list[Ceiling](), list[float]()
-    for what, settings in sides.items():
-        given = settings | {"drafter": CEILING_DRAFTER}
-        with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder, shown(what, subset.keys) as on_key:
-            tree = Tree(Path(folder).resolve(), files)
-            server = FullAnswer(given, tree.root, tree.open_texts)
-            try:
-                full = FullAnswers(_kept(model), f"{model.files.digest} {server.engine_name}", server)
-                tops.append(ceiling(subset, tree, answered_in(tree, full), on_key, options.taker))
-                tokens.append(server.computed / max(subset.keys, 1))
-            finally:
-                server.close()
-    found = difference(subset, *(top.saved_in for top in tops))
-    rows = [[*row] for row in zip(sides, (found.left, found.right), tokens, strict=True)]
-    title = f"{name}, {found.runs} runs, {found.keys} keys: {', '.join(options.against)}"
-    report.print_table(title, ["", "keys saved, %", "prompt tokens a key"], rows)
-    report.print_table("Difference, points", ["saved", "s.e."], [[found.difference, found.standard_error]])
-    write(options, "keystroke", {"history": name, "tokens_a_key": tokens} | asdict(found))
-    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +220,143 @@ def by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
     tables: dict[str, dict[str, Any]] = {"drafters": {}, "ablation": {}}
     for arm, found in results.items():
         rows = tables["ablation" if arm.is_ablation else "drafters"]
-        plain = {name: value for name, value in found.items() if name not in ("timeline", "server")}
+        plain = {name: value for name, value in found.items() if name != "server"}
         row = rows.setdefault(arm.name, plain | {"by_speed": {}})
         row["by_speed"][f"{arm.speed:g}"] = dict(found)
     return tables
+
+
+Found = Mapping[str, Any]
+Table = tuple[str, Sequence[str], Sequence[Sequence[object]]]
+"""Title, columns and rows."""
+SHARES = ("within_budget", "within_budget_empty", "empty_where_ceiling_shows", "typed_through")
+
+
+def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
+    requests, budget = played.requests, played.budget_ms
+    answered = [request for request in requests if request.outcome != "cancelled"]
+    late = [request for request in requests if request.outcome == "cancelled" and request.ms > budget]
+    inside = [request for request in answered if request.ms <= budget]
+    keys = played.typed + played.saved
+    pressed = played.typed + played.accepts
+    work = played.work[-1].since(played.work[0])
+    each = [after.since(before) for before, after in zip(played.work, played.work[1:], strict=False)]
+    return {
+        "ghost_ms": ghost_ms(requests, budget),
+        "shown": sum(request.by_model for request in requests),
+        "empty": sum(request.outcome == "empty" for request in requests),
+        **flaws(requests),
+        "within_budget": share(len(inside), len(answered) + len(late)),
+        "within_budget_empty": share(sum(request.outcome == "empty" for request in inside), len(inside)),
+        "typed_through": typed_through(requests),
+        "typed_through_answers": sum(request.finish == TYPED_THROUGH for request in requests),
+        "accepted_chars_share": share(played.saved, keys),
+        "ceiling_chars_share": ceiling.share,
+        "empty_where_ceiling_shows": empty_where_shown(requests, ceiling),
+        "prefilled_tokens_per_key": _median([part.prefilled for part in each]),
+        "steps_per_key": _median([part.steps for part in each]),
+        "cpu_seconds_per_char": played.cpu_s / max(1, pressed),
+        "budget_ms": budget,
+        "requests": len(requests),
+        "cancelled": len(requests) - len(answered),
+        "cancelled_late": len(late),
+        "keys": {"all": keys, "typed": played.typed, "saved": played.saved, "accepts": played.accepts},
+        "origins": origins(requests),
+        "mat": share(work.tokens, work.steps),
+        "steps": work.steps,
+        "tokens": work.tokens,
+        "accepted_by_source": {name: count for name, count in work.accepted_by_source.items() if count},
+        "mechanisms": dict(work.mechanisms),
+    }
+
+
+def flaws(requests: Sequence[Request]) -> dict[str, Any]:
+    count = Counter(request.flaw for request in requests if request.by_model)
+    return {"flaws": {flaw: count[flaw] for flaw in ("marks", "wrong marks", "longer word")}}
+
+
+def ghost_ms(requests: Sequence[Request], budget_ms: float) -> dict[str, float | int | None]:
+    """p50, p95 and p99 of the ghost times, and how many there are."""
+    times = [
+        request.ms
+        for request in requests
+        if request.by_model or (request.outcome == "cancelled" and request.ms > budget_ms)
+    ]
+    found: dict[str, float | int | None] = {"p50": None, "p95": None, "p99": None}
+    return found | (percentiles(times, 50, 95, 99) if times else {}) | {"count": len(times)}
+
+
+def typed_through(requests: Sequence[Request]) -> float | None:
+    """The share of requests answered without the model, among those after a key along the ghost text."""
+    through = [request for request in requests if request.through and request.outcome != "cancelled"]
+    return share(sum(request.finish == TYPED_THROUGH for request in through), len(through))
+
+
+def empty_where_shown(requests: Sequence[Request], ceiling: Ceiling) -> float | None:
+    """The share of empty answers at places where the full answer shows text."""
+    answers = [
+        request
+        for request in requests
+        if request.outcome != "cancelled" and request.place is not None and ceiling.answers.get(request.place)
+    ]
+    return share(sum(request.outcome == "empty" for request in answers), len(answers))
+
+
+def origins(requests: Sequence[Request]) -> dict[str, int]:
+    return dict(Counter(one.finish or "shown" if one.outcome == "shown" else one.outcome for one in requests))
+
+
+def _median(values: Sequence[int]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def tables(full: Found) -> Iterator[Table]:
+    """The tables of all sessions: time to ghost text, outcomes of the requests, typing and work."""
+    subset, found = full["subset"], _sessions(full)
+    title = f"{full['history']}: {subset['runs']} of {subset['of_runs']} runs, {subset['keys']} keys"
+    yield (
+        f"{title}: ghost text (percent but for times)",
+        ("drafter", "p50 ms", "p95 ms", "p99 ms", "in budget", "of these empty", "empty, ceiling shows", "through"),
+        [(name, *_times(row), *(percent(row[what]) for what in SHARES)) for name, row in found.items()],
+    )
+    counts = ("requests", "cancelled", "shown", "typed_through_answers", "empty")
+    yield (
+        f"{title}: what the keys got (texts in the way: percent of the shown)",
+        ("drafter", "requests", "no answer", "shown", "from memory", "empty", "marks", "wrong marks", "longer words"),
+        [
+            (name, *(row[count] for count in counts), *(percent(part) for part in in_the_way(row)))
+            for name, row in found.items()
+        ],
+    )
+    yield (
+        f"{title}: typing and work",
+        ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key"),
+        [
+            (
+                name,
+                *(percent(row[what]) for what in ("accepted_chars_share", "ceiling_chars_share")),
+                *(number(row[what], "g") for what in ("prefilled_tokens_per_key", "steps_per_key")),
+                *(number(row[what], ".2f") for what in ("mat", "cpu_seconds_per_char")),
+            )
+            for name, row in found.items()
+        ],
+    )
+
+
+def in_the_way(found: Found) -> tuple[float | None, ...]:
+    """Shares of the texts that the model made: marks alone, wrong marks, words made longer."""
+    named, wrong = found["flaws"], found["flaws"]["wrong marks"]
+    return tuple(share(count, found["shown"]) for count in (named["marks"] + wrong, wrong, named["longer word"]))
+
+
+def _sessions(full: Found) -> dict[str, Found]:
+    return {
+        f"{name}, {speed}/s": at_speed
+        for table in ("drafters", "ablation")
+        for name, row in full[table].items()
+        for speed, at_speed in row["by_speed"].items()
+    }
+
+
+def _times(found: Found) -> list[str]:
+    return [number(found["ghost_ms"][name], ".0f") for name in ("p50", "p95", "p99")]

@@ -4,7 +4,6 @@ Benchmarks import engine, drafters, decoding and prompt directly.
 """
 
 import asyncio
-import itertools
 import json
 import math
 import os
@@ -14,38 +13,33 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Reported
-from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient, Params, ServerGoneError
-from fastcoder_lsp.completion.protocol import Answered, AskEdit, Command, EditAnswered, Event
 from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve
 from fastcoder_lsp.config.environment import python_command
-from fastcoder_lsp.core import CompletionRequest, Engines, Progress
-from fastcoder_lsp.core.differences import common_prefix
+from fastcoder_lsp.core import CompletionRequest
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.edits.formats import MODEL_NAMES, EditFormat
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.errors import FastcoderError, UsageError
-from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.costs import measure as measure_costs
-from fastcoder_lsp.runtime.edit_model import EditModel, EditModels, EditRuntime, load_edit_model
-from fastcoder_lsp.runtime.load import load_model, load_runtime, make_runtime
-from fastcoder_lsp.runtime.parts import ALONE, Model, Runtime, WorkspaceView
+from fastcoder_lsp.runtime.edit_model import EditRuntime, load_edit_model
+from fastcoder_lsp.runtime.load import load_runtime
+from fastcoder_lsp.runtime.parts import ALONE, Runtime, WorkspaceView
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.scheduling.generation import begin
-from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 __all__ = ["SmallerModels", "measure_costs"]
@@ -75,16 +69,10 @@ class FullAnswer:
         self._runtime = load_runtime(resolved, lambda _share, _what: None, around)
         self.engine_name = self._runtime.info.name
         self.max_tokens = self._runtime.limits.max_tokens
-        self.computed = 0
-        """Tokens of prompts that the last prompt of their document did not begin with."""
-        self._asked: dict[str, tuple[int, ...]] = {}
 
     def prompt(self, request: CompletionRequest) -> Prompt:
         """The prompt of a request, which depends on the earlier requests for the same document."""
-        prompt, uri = self._runtime.prompts.build(request.snapshot, request.offset), request.snapshot.uri
-        self.computed += len(prompt.tokens) - common_prefix(self._asked.get(uri, ()), prompt.tokens)
-        self._asked[uri] = prompt.tokens
-        return prompt
+        return self._runtime.prompts.build(request.snapshot, request.offset)
 
     def text(self, request: CompletionRequest) -> str:
         return _suggest(self._runtime, request)
@@ -143,60 +131,6 @@ class LocalEdits:
             generation.work()
         self.ms.append(_milliseconds() - started)
         return generation.answer()
-
-
-class AskedHost:
-    """The server's host in this process, whose answers are waited for."""
-
-    def __init__(self, settings: Settings, load: Callable[[Settings, Progress], Model] = load_model) -> None:
-        self._answers: dict[int, tuple[Event, float]] = {}
-        self._news, self._numbers = threading.Condition(), itertools.count(1)
-        self._host = open_alone(load, make_runtime, self._hear, settings, {}, OpenTexts())
-
-    def send(self, make: Callable[[int], Command], wait_s: float | None = None) -> tuple[Any, float] | None:
-        """Send what `make` makes of a number; the answer of that number and when it came, or None after `wait_s`."""
-        number = next(self._numbers)
-        self._host.send(make(number))
-        with self._news:
-            self._news.wait_for(lambda: number in self._answers, wait_s)
-            return self._answers.pop(number, None)
-
-    def close(self) -> None:
-        self._host.close(30)
-
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, Answered | EditAnswered):
-            with self._news:
-                self._answers[event.number] = event, time.monotonic()
-                self._news.notify_all()
-
-
-class EditHost(AskedHost):
-    """The server's host, with the weights of `model` as an edit model of the format `form` behind `wrap`ped engines.
-
-    `place`: an empty folder. The model answers completions, too.
-    """
-
-    def __init__(self, model: str, place: Path, form: EditFormat, wrap: Callable[[Engines], Engines]) -> None:
-        link = place / f"{MODEL_NAMES[0]}-in-shape"  # the name says that it is an edit model
-        found = find_model(model)
-        link.symlink_to(found.files.folder, target_is_directory=True)
-        self._form, self._wrap, self.tokenizer = form, wrap, found.tokenizer
-        settings, _ = resolve([SettingsLayer("bench", {"model": model, "edits.model": str(link)}, trusted=True)])
-        super().__init__(settings, self._load)
-
-    def ask(self, question: EditQuestion) -> EditAnswer:
-        answered = self.send(lambda number: AskEdit(replace(question, number=number)))
-        assert answered is not None, "it waits"
-        answer: EditAnswer = answered[0].answer
-        return answer
-
-    def _load(self, settings: Settings, progress: Progress) -> Model:
-        return replace(load_model(settings, progress), edits=EditModels(self._load_edits))
-
-    def _load_edits(self, settings: Settings, stopped: threading.Event, progress: Progress) -> EditModel:
-        model = load_edit_model(settings, stopped, progress)
-        return replace(model, engines=self._wrap(model.engines), format=self._form)
 
 
 SERVER = python_command("fastcoder_lsp.cli.main", "serve")

@@ -36,9 +36,7 @@ class Options(Reported):
 
     model: str = option("the model whose tokenizer to use", "auto")
     limit: int | None = option("only the first N typed runs of each history", None, metavar="N")
-    plain: bool = option("the plain order, for comparison", False)
     room: int | None = option("tokens that a first prompt may read (default: no limit)", None, metavar="N")
-    no_auto_indent: bool = option("type the blanks at the start of lines, too", False)
 
 
 @dataclass(slots=True)
@@ -64,13 +62,10 @@ class KeystrokeCosts:
 def run(options: Options) -> int:
     folder = require("replay")
     tokenizer = find_model(options.model).tokenizer
-    order = PromptOptions(anchored=not options.plain)
     results = {}
     for name in histories.NAMES:
         runs = list(histories.typed_runs(folder, name))[: options.limit]
-        results[name] = replay(
-            tokenizer, order, runs, auto_indent=not options.no_auto_indent, room=options.room
-        ).summary()
+        results[name] = replay(tokenizer, PromptOptions(), runs, room=options.room).summary()
     rows = [
         [name, kind, row["keystrokes"], row["median"], row["mean"]]
         for name, kinds in results.items()
@@ -86,8 +81,6 @@ def replay(
     tokenizer: Tokenizer,
     options: PromptOptions,
     runs: Sequence[histories.TypedRun],
-    *,
-    auto_indent: bool,
     room: int | None = None,
 ) -> KeystrokeCosts:
     """Type `runs` one after the other, with a KV cache for each document; a first prompt may read `room` tokens.
@@ -98,7 +91,7 @@ def replay(
     caches: dict[str, tuple[int, ...]] = {}
     for typed in runs:
         cached = caches.get(typed.path, ())
-        for key, before, after in cursors(typed, auto_indent=auto_indent):
+        for key, before, after in cursors(typed):
             first = "place" if typed.path in caches else "file"
             kind = first if not key else "enter" if key.startswith("\n") else "line"
             now, offset = Snapshot(typed.path, typed.path, typed.language, 0, before + after), len(before)

@@ -4,7 +4,6 @@ Published suites are asked and compared by a published rule, and stand beside pu
 run that was stopped goes on where it ended, and arms can be added later.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -62,8 +61,6 @@ LINES = ("api", "lines")
 """Suites of single lines of whole repositories."""
 RECORDED = "recorded"
 """The suite of lines of recorded histories."""
-OUTSIDE = "llama.cpp"
-"""The name of answers that came from another program (--import)."""
 PRODUCT, PRODUCT_SUITE = "product", "humaneval-fim"
 """The rule by which the product asks, and the published suite whose cursor it can stand at."""
 LINE_TOKENS = 64
@@ -99,10 +96,6 @@ class Options(Reported):
     model: str = option("as the setting `model`", "auto")
     limit: int | None = option("take N tasks of each suite, evenly spread", None, metavar="N")
     answers: Path | None = option("file that keeps the answers (default: in the cache)", None, metavar="FILE")
-    export: Path | None = option("only write the first arm's prompts", None, metavar="FILE")
-    outside: Path | None = option(
-        "another program's answers to exported prompts", None, flags=("--import",), metavar="FILE"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +115,6 @@ def run(options: Options) -> int:
     names = options.suites.split(",")
     pairs = rules_of(options)
     suites = list(suites_of(options, [name for name in names if name not in published.SUITES]))
-    if options.export:
-        if pairs:
-            raise UsageError("--export writes prompts of lines, not of published suites", "Name other --suites.")
-        _export(options.export, suites, arms[0], model.tokenizer)
-        return 0
     answers = Answers(options.answers or model.cache / "bench" / "quality.jsonl")
     tasks = {pair: _tasks(options, *pair) for pair in pairs}
     given: dict[str, dict[str, dict[str, str]]] = {suite.name: {} for suite in suites}
@@ -139,8 +127,6 @@ def run(options: Options) -> int:
         for pair in pairs:
             columns[pair[0]] += _columns(asked, *pair, tasks[pair], arms)
         asked.close()
-    if options.outside:
-        _import(options.outside, given)
     results = {suite.name: evaluate(suite, given[suite.name]) for suite in suites}
     if suites:
         _print(results)
@@ -227,24 +213,6 @@ def _print(results: Mapping[str, Any]) -> None:
     ]
     if pairs:
         print_table("Differences, points", ["pair", "measure", "difference", "s.e."], pairs)
-
-
-def _export(path: Path, suites: list[Suite], way: PromptVariant, tokenizer: Tokenizer) -> None:
-    """Prompts for another program, one on each line; without those with healing, which it cannot be held to."""
-    with path.open("w", encoding="utf-8") as file:
-        for suite in suites:
-            for question, prompt in zip(suite.questions, prompts_of(suite.questions, way, tokenizer), strict=True):
-                if prompt.healing or suite.body:
-                    continue
-                row = {"suite": suite.name, "id": question.id, "tokens": prompt.tokens, "max_tokens": LINE_TOKENS}
-                file.write(json.dumps(row | {"ends": sorted(tokenizer.end_ids)}) + "\n")
-
-
-def _import(path: Path, given: dict[str, dict[str, dict[str, str]]]) -> None:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        if row["suite"] in given:
-            given[row["suite"]].setdefault(OUTSIDE, {})[row["id"]] = row["text"].partition("\n")[0]
 
 
 def suites_of(options: Options, names: Iterable[str]) -> Iterator[Suite]:

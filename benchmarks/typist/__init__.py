@@ -118,13 +118,12 @@ def keys(said: str) -> tuple[str, ...]:
     return tuple(_KEY.findall(said, len(opening(said))))
 
 
-def cursors(run: TypedRun, *, auto_indent: bool = True) -> Iterator[tuple[str, str, str]]:
+def cursors(run: TypedRun) -> Iterator[tuple[str, str, str]]:
     """Yield (key, text before the cursor, text after it): "" for the opened line, then each key of the run."""
     said = run.text.removesuffix("\n")
-    opened, strokes = (opening(said), keys(said)) if auto_indent else ("", tuple(said))
-    before, after = run.document[: run.offset] + opened, run.text[len(said) :] + run.document[run.offset :]
+    before, after = run.document[: run.offset] + opening(said), run.text[len(said) :] + run.document[run.offset :]
     yield "", before, after
-    for key in strokes:
+    for key in keys(said):
         before += key
         yield key, before, after
 

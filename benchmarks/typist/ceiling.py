@@ -9,7 +9,7 @@ and the rules of where it ends; it is kept in the cache folder.
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from typing_extensions import override
@@ -109,15 +109,6 @@ class FullAnswers:
         asked = hashlib.sha256(f"{text[:at]}\0{text[at:]}".encode("utf-8", "surrogatepass")).hexdigest()
         name = key(self._identity, prompt, f"keystroke {self._server.max_tokens} {asked}")
         return self._answers.get(name, lambda: self._server.text(request))
-
-
-def answered_in(tree: "Tree", full: Ask) -> Ask:
-    def ask(request: CompletionRequest) -> str:
-        path = request.snapshot.path or ""
-        tree.show(path, request.snapshot.text)
-        return full(replace(request, snapshot=replace(request.snapshot, path=str(tree.root / path))))
-
-    return ask
 
 
 class Tree(dict[str, str]):

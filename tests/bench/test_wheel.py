@@ -5,7 +5,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
@@ -48,16 +47,6 @@ def typed(installed: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(installed), "COLUMNS": "200"}
     program = installed / "bin" / "fastcoder-lsp"
     return subprocess.run([program, *words], env=environment, capture_output=True, text=True, timeout=120, check=False)
-
-
-def test_of_the_benchmarks_the_package_has_one(wheel: Path) -> None:
-    """It and the modules that it uses; nothing of the folder `benchmarks`."""
-    with ZipFile(wheel) as packed:
-        all_names = packed.namelist()
-    assert not [name for name in all_names if name.startswith("benchmarks")]
-    names = [name for name in all_names if name.startswith("fastcoder_lsp/bench/")]
-    inside = {name.removeprefix("fastcoder_lsp/bench/") for name in names}
-    assert inside == {"__init__.py", "engine.py", "limits.py", "model.py", "report.py"}
 
 
 def test_bench_engine_is_there(installed: Path) -> None:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
@@ -22,6 +21,7 @@ from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.model.catalogue import BESIDE_BYTES, FAMILY
 from fastcoder_lsp.model.inventory import engine_conversions
+from tests.engine.shapes import MODELS, named
 from tests.engine.tiny_models import shape_of
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.shapes import TINY, named
 from fastcoder_lsp.core import NORMED, CacheLost, DraftTree, KeepingEngine, Sampler
 from fastcoder_lsp.engine.backend import KeepingBackend
 from fastcoder_lsp.engine.one_slot import OneSlot
@@ -18,6 +17,7 @@ from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.programs import Program, Programs
 from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.tree_engine import TreeEngine
+from tests.engine.shapes import TINY, named
 from tests.engine.static_parts import Counted, MeanDevice, meta_programs, tiny_recipe
 from tests.engine.test_static import drafted, plain
 from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.static import weights
 from fastcoder_lsp.engine.static.build import build
@@ -19,6 +18,7 @@ from fastcoder_lsp.engine.static.weights import GROUP, Int4Product, Int8Product,
 from fastcoder_lsp.engine.trial import LOST, GpuFaults
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.process import HUNG
+from tests.engine.shapes import MODELS, named
 from tests.engine.static_parts import MeanDevice, tiny_recipe
 from tests.engine.test_static import plain
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.shapes import TINY, named
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.static import verifier
 from fastcoder_lsp.engine.static.build import build
@@ -14,6 +13,7 @@ from fastcoder_lsp.engine.static.device import CpuDevice, GraphSet
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.step_io import StepInput
 from fastcoder_lsp.engine.static.verifier import StepVariant
+from tests.engine.shapes import TINY, named
 from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, meta_programs, tiny_recipe
 from tests.engine.test_static import drafted, plain
 

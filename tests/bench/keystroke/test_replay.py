@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.datasets import histories
-from benchmarks.keystroke_report import figures
+from benchmarks.keystroke import figures
 from benchmarks.typist import choose_runs
 from benchmarks.typist.ceiling import ceiling
 from benchmarks.typist.replay import Arm, play
@@ -70,12 +70,3 @@ def test_the_command_with_the_real_model(tmp_path: Path, capsys: pytest.CaptureF
     assert report["subset"] == {"runs": 1, "of_runs": 1, "keys": 19, "seed": 0}
     assert main(["bench", "keystroke", "--from", str(found), "--html", str(again)]) == 0
     assert {drawn.read_text().count("<img") for drawn in (again, page)} == {4}
-
-
-def test_what_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = ["bench", "keystroke", "--replay", str(tmp_path / "none")]
-    assert main(missing) == 2
-    assert "there is no history" in capsys.readouterr().err
-    history = str(write_history(tmp_path))
-    for wrong in (["--set", "budget.automatic=3"], ["--set", "nothing"], ["--speed", "fast"], ["--speed", "0"]):
-        assert main(["bench", "keystroke", "--replay", history, *wrong]) == 2

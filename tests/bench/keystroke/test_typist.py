@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import typist as hands
-from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
-from benchmarks.typist import TAB, Accepter, KeyPosition, Subset, keys_of
-from benchmarks.typist.replay import Editor, Flaw, Replay, flaw_of
+from benchmarks.datasets.histories import RecordedEdit, Save, Step, apply
+from benchmarks.typist import TAB, Accepter, Subset, keys_of
+from benchmarks.typist.replay import Editor, Replay
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
-from fastcoder_lsp.errors import UsageError
 
 COUNTS = ("steps", "tokens", "prefilled", "adopted", "background", "ahead", "budgeted", "budgeted_empty")
 STATS: Mapping[str, Any] = {"requests": dict.fromkeys(COUNTS, 0), "accepted_by_source": {}, "suppressed": {}}
@@ -164,48 +163,6 @@ def test_a_replay_gives_exactly_the_histories_text(subset: Subset, seconds: floa
     assert len(outcomes) - outcomes.count("cancelled") == server.answered
 
 
-def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
-    server = MadeUpServer(lambda text, offset: "value + wrong" if text[:offset].endswith("= ") else "", 0.01)
-    account = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value + 1\n", typed=True)]))
-    assert (account.accepts, account.saved, account.typed) == (1, len("value + "), len("x = ") + 1)
-    assert [request.place for request in account.requests][-3:] == [None, KeyPosition(0, 12), KeyPosition(0, 13)]
-
-
-def test_keys_along_the_ghost_text_are_marked() -> None:
-    server = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
-    quick = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))
-    assert [request.through for request in quick.requests] == [*[False] * 5, True, *[False] * 4]
-
-
-def test_files_come_and_go(tmp_path: Path) -> None:
-    server = MadeUpServer(lambda *_: "", 0.0)
-    editor = Editor(server, tmp_path, {f"m{number}.py": "x\n" for number in range(30)})
-    for number in range(30):
-        editor.take(RecordedEdit(f"m{number}.py", 0, 0, "y\n", typed=False))
-        editor.take(Save(f"m{number}.py"))
-    assert (tmp_path / "m7.py").read_text() == "y\nx\n"
-    assert len(server.copies) == 20
-    editor.take(Create("new/a.py", "text"))
-    assert (tmp_path / "new" / "a.py").read_text() == "text"
-    editor.take(Remove("m29.py"))
-    assert not (tmp_path / "m29.py").exists()
-    assert editor.uri("m29.py") not in server.copies
-    for path in ("../out.py", "/out.py"):
-        with pytest.raises(UsageError):
-            editor.take(Create(path, ""))
-
-
-code = st.text(st.sampled_from("ab_1 \t\n().,:=é😀"), max_size=60)
-
-
-def test_the_rhythm_keeps_the_speed() -> None:
-    keys = hands.keys("x" * 4000)
-    waits = hands.waits(keys, 5.0, "any")
-    assert sum(waits[1:]) / len(waits[1:]) == pytest.approx(0.2, rel=0.03)
-    assert hands.NEW_PLACE_S[0] < waits[0] < hands.NEW_PLACE_S[1] + 1
-    assert hands.typing_seconds(keys, 5.0) == pytest.approx(sum(waits), rel=0.03)
-
-
 @pytest.mark.parametrize(
     ("suggestion", "coming", "taken"),
     [
@@ -251,48 +208,3 @@ def test_what_tab_brings_in(suggestion: str, coming: str, taken: str) -> None:
 def test_what_a_strict_taker_takes(suggestion: str, coming: str, taken: str) -> None:
     keys = hands.keys("#" + coming)[1:]
     assert "".join(keys[: hands.strictly_accepted_keys(suggestion, keys)]) == taken
-
-
-def test_nothing_wrong_is_brought_in_and_no_part_is_told() -> None:
-    server = MadeUpServer(lambda text, offset: "value\nwrong" if text[:offset].endswith("= ") else "", 0.01)
-    history = whole([RecordedEdit("a.py", 0, 0, "x = value\ny\n", typed=True)])
-    account = replayed(server, {"a.py": ""}, history, taker=hands.STRICT)
-    assert (account.accepts, account.saved, account.typed) == (1, len("value"), len("x = ") + 2)
-    assert all(request.place is not None for request in account.requests)
-    assert server.told_accepts == 0
-    right = MadeUpServer(lambda text, offset: "value" if text[:offset].endswith("= ") else "", 0.01)
-    assert replayed(right, {"a.py": ""}, history, taker=hands.STRICT).saved == len("value")
-    assert right.told_accepts == 1
-
-
-@pytest.mark.parametrize(
-    ("shown", "before", "coming", "flaw"),
-    [
-        (")", "f(x", ")", "marks"),
-        ("```", "x = 1\n", "y", "wrong marks"),
-        ("et", "orders", "", "longer word"),
-        ("et", "orders", ".pop()", "longer word"),
-        ("s", "order", "s", ""),
-        ("x", "order", "s", ""),
-        (".pop()", "orders", "", ""),
-        ("value", "x = ", "other", ""),
-    ],
-)
-def test_texts_in_the_way(shown: str, before: str, coming: str, flaw: Flaw) -> None:
-    assert flaw_of(shown, before, coming) == flaw
-
-
-def test_edits_are_asked_for_in_pauses() -> None:
-    """As the Neovim client does; keys are saved as without, and counted by run."""
-    history = whole([RecordedEdit("a.py", 0, 0, "x = value\ny\n", typed=True)])
-    servers = [MadeUpServer(lambda text, offset: "value" if text[:offset].endswith("= ") else "", 0.01) for _ in "ab"]
-    found = [
-        replayed(server, {"a.py": ""}, history, 2.0, edits=on)
-        for server, on in zip(servers, (False, True), strict=True)
-    ]
-    assert [one.saved_in for one in found] == [{0: len("value")}] * 2
-    assert servers[0].asked_edits == 0
-    assert found[1].edits == (servers[1].asked_edits, servers[1].asked_edits)
-    assert 0 < servers[1].asked_edits <= found[1].typed + found[1].accepts + 1
-    hurried = replayed(MadeUpServer(lambda *_: "", 0.01), {"a.py": ""}, history, 20.0, edits=True)
-    assert hurried.edits[0] < found[1].edits[0]
