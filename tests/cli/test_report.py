@@ -61,7 +61,7 @@ def test_what_a_model_said_does_not_stay(redaction: check.Redaction) -> None:
     assert redaction.value({"text": "def patient_record()", "tokens": 4}) == {"text": check.HIDDEN, "tokens": 4}
 
 
-def test_a_file_of_somebody_elses_is_kept(redaction: check.Redaction, tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_kept(redaction: check.Redaction, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(UsageError):
         check.write_report(tmp_path / "mine", [], redaction)

@@ -88,7 +88,7 @@ def test_the_rest_is_made_in_the_background_and_needs_no_model_then() -> None:
     assert answer.counts.steps == STEPS
 
 
-def test_who_types_along_adopts_what_is_running() -> None:
+def test_typing_along_adopts_the_running_generation() -> None:
     simulation = Simulation(MODEL, HURRIED)
     futures: list[Future[Completion]] = []
     for typed in ("", "o", "on"):

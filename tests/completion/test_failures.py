@@ -39,7 +39,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("failure", "told"), FAILURES)
-def test_whatever_loading_raises_everybody_is_answered_and_told_why(failure: BaseException, told: str) -> None:
+def test_any_error_of_loading_answers_all_requests_with_a_reason(failure: BaseException, told: str) -> None:
     simulation = Simulation(MODEL, Policy())
     simulation.failure = failure
     preload = simulation.service.preload()
@@ -79,7 +79,7 @@ def test_a_thread_answers_them_too_and_lives_on() -> None:
     service.shutdown()
 
 
-def test_who_waits_for_the_model_when_the_service_ends_is_told() -> None:
+def test_a_request_that_waits_when_the_service_ends_is_answered() -> None:
     simulation, loading, gate = Simulation(MODEL, Policy()), threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -310,7 +310,7 @@ def test_switched_off_while_an_answer_is_made_the_last_word_is_off() -> None:
     assert last_state(simulation) == "starting"
 
 
-def test_who_asks_again_from_an_answer_is_answered_too() -> None:
+def test_a_request_made_from_an_answer_is_answered_too() -> None:
     simulation = Simulation(MODEL, Policy())
     inner: list[Future[Completion]] = []
     simulation.ask("y = ").add_done_callback(lambda _: inner.append(simulation.ask("z = ")))

@@ -71,7 +71,7 @@ def test_a_slow_machine_is_given_the_time_it_needs() -> None:
     assert len(simulation.late) == 1
 
 
-def test_a_limit_that_somebody_has_set_holds() -> None:
+def test_a_configured_limit_holds() -> None:
     simulation = Simulation(LINE, Policy(200, 200, 300))
     simulation.answer(LONG)
     simulation.rest(60_000)
@@ -93,7 +93,7 @@ def test_a_useful_beginning_is_announced_before_the_whole_text() -> None:
     assert len(simulation.late) == 2
 
 
-def test_who_was_answered_with_a_beginning_is_told_of_the_whole() -> None:
+def test_after_a_beginning_the_whole_text_is_announced() -> None:
     simulation = Simulation(MODEL, Policy(500, 500, 4000))
     assert simulation.answer(START).text == "one()\n    two()"
     simulation.rest(60_000)
@@ -101,7 +101,7 @@ def test_who_was_answered_with_a_beginning_is_told_of_the_whole() -> None:
     assert simulation.ask(START).result(0).text == WHOLE
 
 
-def test_who_has_typed_along_is_told_at_the_new_place() -> None:
+def test_after_typing_along_a_text_is_announced_at_the_new_place() -> None:
     simulation = Simulation(MODEL, Policy(500, 500, 4000))
     simulation.answer(START)
     assert simulation.ask(START + "on").result(0).text == "e()\n    two()"
@@ -118,7 +118,7 @@ def test_nothing_is_told_that_was_shown() -> None:
 
 
 @pytest.mark.parametrize("then", ["y = 1\n", START + "else"])
-def test_who_has_asked_elsewhere_is_not_told_of_the_old_place(then: str) -> None:
+def test_after_a_request_elsewhere_the_old_place_is_silent(then: str) -> None:
     simulation = Simulation(LINE, OPEN)
     simulation.answer(LONG)
     simulation.ask(then, uri="file:///b.py").cancel()
@@ -143,7 +143,7 @@ def test_a_closed_or_renamed_document_is_told_of_no_more() -> None:
         assert simulation.late == []
 
 
-def test_who_gave_up_while_the_model_was_loading_is_told() -> None:
+def test_a_request_cancelled_while_loading_is_announced() -> None:
     simulation = Simulation(LINE, OPEN, load_ms=20_000)
     future = simulation.ask(START)
     simulation.while_loading = future.cancel

@@ -39,7 +39,7 @@ def test_rules_keep_suggestions_away_and_say_so() -> None:
     assert simulation.engine.steps == 0
 
 
-def test_who_asks_by_a_key_gets_all_but_secrets() -> None:
+def test_an_invoked_request_gets_all_texts_but_secrets() -> None:
     simulation = Simulation(MODEL, STRICT, after="foo\n")
     assert simulation.answer("x = a", invoked=True).finish != "middle_of_word"
     assert simulation.answer("password = '", invoked=True).finish == "secret"

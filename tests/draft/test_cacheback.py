@@ -126,7 +126,7 @@ def corpus(*files: list[int]) -> StoreSnapshot:
     return snapshot({f"{number}": tokens for number, tokens in enumerate(files)})
 
 
-def test_a_table_is_kept_beside_its_corpora(tmp_path: Path) -> None:
+def test_a_table_is_kept_with_its_corpora(tmp_path: Path) -> None:
     shape = TableShape(1, 2)
     one, two = corpus([1, 2, 3, 1, 2, 3]), corpus([1, 2, 3, 1, 2, 3], [1, 5, 5])
     for corpora in ([one], [one], [two], [one, two]):

@@ -140,7 +140,7 @@ def test_a_common_beginning_is_copied_once(engine: TreeEngine) -> None:
     assert engines.slot("d").prefill(little, never).computed == len(little)
 
 
-def test_who_was_used_least_recently_gives_way(engine: TreeEngine) -> None:
+def test_the_least_recently_used_slot_gives_way(engine: TreeEngine) -> None:
     most = bytes_of(engine, 640 - MAX_NODES)
     engines = slots(engine, most)
     for index, name in enumerate("abc"):

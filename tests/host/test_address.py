@@ -180,7 +180,7 @@ def test_a_host_that_ends_takes_only_its_own_socket_away(short: Path) -> None:
     assert not address.path.exists()
 
 
-def test_on_loopback_nobody_without_the_token_is_let_in_or_spoken_to(short: Path) -> None:
+def test_on_loopback_a_connection_needs_the_token(short: Path) -> None:
     address = LoopbackAddress(short, KEY)
     listening = address.listen()
     assert stat.S_IMODE(address.path.stat().st_mode) == 0o600

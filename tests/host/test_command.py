@@ -111,7 +111,7 @@ def test_so_many_lines_of_the_log(here: Machine, capsys: pytest.CaptureFixture[s
         main(["host", "log", "--lines", "-1"])
 
 
-def test_it_knows_its_model_while_nobody_is_there(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_knows_its_model_while_no_editor_is_connected(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     here.settings = Settings(host_linger_s=30)
     _, front = here.asked()
     front.close(1)

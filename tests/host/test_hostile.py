@@ -180,7 +180,7 @@ def settled(place: Place, fronts: int) -> None:
 
 @pytest.mark.parametrize("first", [Ping(), AskFronts(), UseTables({}, {}), Hello(PROTOCOL, BUILD, 1, "other")])
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
-def test_whoever_does_not_greet_is_sent_away(place: Place, first: Any) -> None:
+def test_a_connection_without_a_greeting_is_closed(place: Place, first: Any) -> None:
     channel = Channel(place.address.connect())
     channel.send([CODEC.encode(first)])
     assert channel.receive() is None
@@ -195,7 +195,7 @@ def test_a_front_of_another_version_is_told_and_sent_away(place: Place) -> None:
 
 
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
-def test_who_asks_before_the_settings_is_sent_away(place: Place) -> None:
+def test_a_request_before_the_settings_closes_the_connection(place: Place) -> None:
     channel = Channel(place.address.connect())
     channel.send([HELLO, CODEC.encode(Load(1))])
     while (data := channel.receive()) is not None:

@@ -386,7 +386,7 @@ def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Ma
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_the_first_editors_limits_are_not_everybodys(machine: Machine) -> None:
+def test_the_first_editors_limits_apply_to_it_alone(machine: Machine) -> None:
     import resource
 
     names = {"RLIMIT_AS": "Max address space", "RLIMIT_DATA": "Max data size", "RLIMIT_FSIZE": "Max file size"}
@@ -407,7 +407,7 @@ def test_the_first_editors_limits_are_not_everybodys(machine: Machine) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
-def test_the_first_editors_limit_of_files_is_not_everybodys(machine: Machine) -> None:
+def test_the_first_editors_file_limit_applies_to_it_alone(machine: Machine) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -47,7 +47,7 @@ def test_a_worker_that_slept_has_time_to_wake() -> None:
     assert waited[-1] > HUNG_S
 
 
-def test_who_loads_a_model_does_not_hang() -> None:
+def test_a_worker_that_loads_a_model_does_not_count_as_hung() -> None:
     """However long that takes; then it is asked anew, and the answer to the old question says nothing."""
     machine = Machine()
     machine.look()

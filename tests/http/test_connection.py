@@ -104,7 +104,7 @@ class Guest:
         return self.wire.said.count(b"HTTP/1.1 200")
 
 
-async def test_who_says_nothing_is_sent_away() -> None:
+async def test_a_silent_connection_is_closed() -> None:
     guest = Guest()
     guest.clock.pass_s(HEAD_S - 1)
     assert not guest.wire.closed
@@ -137,7 +137,7 @@ async def test_the_next_head_has_the_same_time_from_its_first_byte() -> None:
     assert guest.wire.closed
 
 
-async def test_who_waits_for_an_answer_is_left_alone() -> None:
+async def test_a_connection_that_waits_for_an_answer_stays_open() -> None:
     guest = Guest(answers=False)
     await guest.say(POST)
     for _ in range(20):
@@ -159,7 +159,7 @@ async def test_the_rest_of_a_refused_body_ends() -> None:
     assert guest.wire.closed
 
 
-async def test_answers_that_nobody_reads_are_thrown_away() -> None:
+async def test_unread_answers_are_dropped() -> None:
     """What closes in order waits for its reader, for ever; one that reads late, and then again, has the time anew."""
     guest = Guest()
     assert guest.wire.most == 0

@@ -166,7 +166,7 @@ def test_nobody_is_sent_elsewhere(server: ToyServer) -> None:
         assert (code, reply["error"]["code"]) == (404, 404)
 
 
-def test_a_free_desk_goes_to_who_still_waits(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_free_place_goes_to_a_request_that_still_waits(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     async def long(wait: Callable[[], Awaitable[object]]) -> None:
         await wait()
 
@@ -194,7 +194,7 @@ def test_a_free_desk_goes_to_who_still_waits(start: Start, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("hang_ups", HANG_UPS)
-def test_who_hangs_up_frees_the_model_within_a_step(start: Start, hang_ups: int) -> None:
+def test_a_closed_connection_frees_the_model_within_a_step(start: Start, hang_ups: int) -> None:
     server = start("y" * 190, step_s=0.002)
     threads, server.holds = threading.active_count(), True
     for number in range(hang_ups):

@@ -254,7 +254,7 @@ def test_what_comes_while_the_rest_is_sealed_is_sealed_too(
     until(lambda: all(not store.in_memory() for store in live.stores()))
 
 
-def test_a_change_while_nobody_watched_is_found_at_the_start(root: Path, open_index: Open) -> None:
+def test_a_change_before_the_start_is_found_at_the_start(root: Path, open_index: Open) -> None:
     write(root, {"a.py": "a = 1\n", "b.py": "b = 1\n", "c.py": "c = 1\n"})
     live = open_index(root)
     live.stop()

@@ -71,7 +71,7 @@ def test_the_same_folders_by_the_same_rules_are_watched_and_kept_once(
     assert len(stores.indexes) == 0
 
 
-def test_who_may_read_less_never_finds_what_others_may(
+def test_a_client_never_finds_files_that_only_others_may_read(
     root: Path, tmp_path: Path, stores: SharedStores, begin: Open
 ) -> None:
     free, careful = begin({root: SETTINGS}), begin({root: CAREFUL})
@@ -104,7 +104,7 @@ def test_who_may_read_less_never_finds_what_others_may(
     assert not any(seen)
 
 
-def test_unsaved_texts_are_theirs_who_told_them(root: Path, begin: Open) -> None:
+def test_unsaved_texts_belong_to_the_client_that_sent_them(root: Path, begin: Open) -> None:
     one, other = begin({root: SETTINGS}), begin({root: SETTINGS})
     one.document_changed(root / "a.py", "first = 1\n")
     other.document_changed(root / "a.py", "second = 2\n")

@@ -244,7 +244,7 @@ async def goes_on(client: RawClient, uri: str) -> None:
     assert b"internal" not in client.stderr.lower()
 
 
-async def test_of_a_document_that_nobody_opened() -> None:
+async def test_a_request_for_a_document_that_is_not_open() -> None:
     async with initialized() as client:
         client.notify("textDocument/didClose", CLOSE)
         client.notify("workspace/didRenameFiles", RENAME)

@@ -78,7 +78,7 @@ async def test_a_server_ends_with_its_input(initialized: bool) -> None:
         assert await ended(client) == 1
 
 
-async def test_a_server_ends_when_nobody_reads_it() -> None:
+async def test_a_server_ends_when_its_output_is_not_read() -> None:
     async with running(command=SCRIPTED) as client:
         await client.initialize()
         transport = client.process._transport  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ async def test_a_server_ends_on_a_signal() -> None:
 
 @pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
-def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:
+def test_a_server_with_unread_answers_ends_with_its_input() -> None:
     root = Path(__file__).parents[2]
     process = subprocess.Popen([*SCRIPTED], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     stdin, stdout = process.stdin, process.stdout

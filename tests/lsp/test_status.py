@@ -231,7 +231,7 @@ async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
     assert b"cannot be written" in client.stderr
 
 
-async def test_who_asks_is_told_how_each_answer_came_about() -> None:
+async def test_a_client_that_asks_gets_the_origin_of_answers() -> None:
     async with initialized(initializationOptions={"client": {"reportsAnswers": True}}) as client:
         client.open(URI, "x = ", version=7)
         await client.inline(URI, 0, 4)

@@ -175,7 +175,7 @@ def test_nobody_answers(full_port: int, front: Fronts) -> None:
     assert front(f"http://127.0.0.1:{full_port}", timeouts=Timeouts(connect_s=0.5)).code() == "remote-unreachable"
 
 
-def test_a_certificate_that_nobody_trusts(serve: Serve, front: Fronts) -> None:
+def test_an_untrusted_certificate(serve: Serve, front: Fronts) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(CERTIFICATE)
     server = serve(LlamaServer(lambda _: "1\n"), tls=tls)

@@ -87,7 +87,7 @@ def test_it_is_not_opened_for_nothing(serve: Serve, front: Fronts) -> None:
     assert not local.calls("load")
 
 
-def test_who_waits_is_answered_by_it(serve: Serve, front: Fronts) -> None:
+def test_a_waiting_request_is_answered_by_the_fallback(serve: Serve, front: Fronts) -> None:
     class Cut(LlamaServer):
         def _infill(self, request: object) -> object:  # type: ignore[override]
             yield from list(super()._infill(request))[:2]  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def test_openais_without_a_suffix(serve: Serve, front: Fronts, suffix: str, mode
     assert "suffix" not in asked
 
 
-def test_a_family_that_nobody_knows(serve: Serve, front: Fronts) -> None:
+def test_an_unknown_family(serve: Serve, front: Fronts) -> None:
     server = serve(OpenAIServer(lambda *_: SAYS, "house-model", "refused"))
     assert front(server.url).code(BEFORE) == "remote-rejected"
     assert all(request.body["max_tokens"] == 1 for request in server.asked("/v1/completions"))

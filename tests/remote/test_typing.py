@@ -48,7 +48,7 @@ def begun(
     return says, server, asking
 
 
-def test_who_types_along_is_served_by_what_is_being_said(serve: Serve, front: Fronts) -> None:
+def test_typing_along_is_served_by_the_running_stream(serve: Serve, front: Fronts) -> None:
     says, server, asking = begun(serve, front)
     futures = [asking.submit(BEFORE)]
     until(lambda: server.asked("/infill"))
@@ -62,7 +62,7 @@ def test_who_types_along_is_served_by_what_is_being_said(serve: Serve, front: Fr
     assert asking.service.statistics().adopted == 2
 
 
-def test_who_goes_another_way_has_the_server_hung_up_on(serve: Serve, front: Fronts) -> None:
+def test_typing_another_text_closes_the_stream(serve: Serve, front: Fronts) -> None:
     says, server, asking = begun(serve, front, branching)
     first = asking.submit(BEFORE)
     until(lambda: server.asked("/infill"))
@@ -154,7 +154,7 @@ def test_who_waits_no_more_is_worked_for_until_the_background_ends(serve: Serve,
     until(hung_up)
 
 
-def test_who_asks_by_a_key_gets_alternatives(serve: Serve, front: Fronts) -> None:
+def test_an_invoked_request_gets_alternatives(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "greedy\n"))
     completion = front(server.url).ask("x = ", "\n", Policy(alternatives=3, ahead=False), invoked=True)
     assert completion.text == "greedy"

@@ -40,7 +40,7 @@ def test_a_folder_within_the_folder_has_its_own_say(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["src/app/hidden.py", "src/app/.env", "secrets.yaml", "../elsewhere.py", "new.py", ""])
-def test_what_was_edited_where_nobody_may_read_stays_there(root: Path, name: str) -> None:
+def test_an_edit_of_an_unreadable_file_is_not_shown(root: Path, name: str) -> None:
     context, path = finder(root), (root / name).resolve()
     if name in ("secrets.yaml", "../elsewhere.py"):
         path.write_text("")

@@ -264,7 +264,7 @@ SECRET = f"def vault():\n    return '{PLANTED}'"
         *("../outside.py", "src/../../outside.py", "src/app/link.py", "src/app/up/outside.py", "src/app", "."),
     ],
 )
-def test_what_was_copied_where_nobody_may_read_stays_there(root: Path, name: str) -> None:
+def test_a_copy_from_an_unreadable_file_is_not_shown(root: Path, name: str) -> None:
     outside = root.parent / "outside.py"
     for path in (outside, root / ".env", root / ".env.py", root / "secrets.py", root / ".git/vault.py"):
         path.parent.mkdir(exist_ok=True)

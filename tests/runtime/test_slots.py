@@ -33,7 +33,7 @@ def test_two_fronts_have_a_document_of_one_name_each_for_itself() -> None:
     assert two.of("a.py") in engines.engines.values()
 
 
-def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
+def test_a_closed_documents_cache_serves_when_it_opens_again() -> None:
     engines = caches()
     slots = Slots(engines)
     kept_open = slots.of("open.py")

@@ -327,7 +327,7 @@ def test_other_candidates_come_from_the_prompt_of_the_document(pause_ms: int, mo
     assert max(one.costs[1 if pause_ms > 1000 else 2 :]) < 10
 
 
-def test_who_opens_a_closed_document_again_finds_it_as_it_was() -> None:
+def test_a_document_that_is_opened_again_keeps_its_state() -> None:
     """Its prompt with other code is in the cache still, so that one without would be read anew."""
     off, on = Typist(0), Typist()
     for one in (off, on):

@@ -23,7 +23,7 @@ def closed(shared: Shared) -> bool:
     return shared.caches.closed
 
 
-def test_who_leaves_frees_all_that_they_had() -> None:
+def test_a_client_that_leaves_frees_all_it_held() -> None:
     shared, (leaving, staying) = loaded(2)
     left, kept = leaving.ask(START), staying.ask(START)
     shared.work(pieces=8)
@@ -53,7 +53,7 @@ def test_the_model_outlives_the_last_front_and_serves_the_next() -> None:
     assert shared.loads == 1
 
 
-def test_off_unloads_once_nobody_wants_the_model() -> None:
+def test_off_unloads_once_no_client_wants_the_model() -> None:
     shared, (left, right) = loaded(2)
     left.service.set_enabled(False)
     shared.work()
@@ -72,7 +72,7 @@ def test_off_unloads_once_nobody_wants_the_model() -> None:
     assert shared.loads == 2
 
 
-def test_the_last_who_wanted_it_leaves() -> None:
+def test_the_last_client_of_a_model_leaves() -> None:
     shared, (off, on) = loaded(2)
     off.service.set_enabled(False)
     on.service.shutdown()
@@ -172,7 +172,7 @@ def test_unloading_gives_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert there == [0]
 
 
-def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
+def test_all_clients_wait_for_one_load_with_their_time_after_it() -> None:
     shared = Shared(MODEL, load_ms=4000)
     fronts = [shared.open(Policy(automatic_ms=260, invoked_ms=3000)) for _ in range(3)]
     futures = [front.ask(START) for front in fronts]
@@ -183,7 +183,7 @@ def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
         assert ("loading", 50) in [(status.state, status.percent) for status in front.statuses]
 
 
-def test_a_load_that_fails_answers_all_who_wait_and_is_tried_again() -> None:
+def test_a_failed_load_answers_all_waiting_and_is_retried() -> None:
     shared = Shared(MODEL)
     shared.failure = ModelMissingError("there is none", "get one")
     fronts = [shared.open(PATIENT) for _ in range(3)]

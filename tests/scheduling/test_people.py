@@ -244,7 +244,7 @@ def until_told(front: Front, answers: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_question_of_everybody_ends(seed: int) -> None:
+def test_every_request_of_every_client_ends(seed: int) -> None:
     shared = Shared(MODEL, most=2)
     running = threading.Thread(target=shared.scheduler.run, daemon=True)
     running.start()

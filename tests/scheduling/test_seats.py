@@ -15,7 +15,7 @@ BLOCK = script("".join(f"v{line} = 1\n    " for line in range(6)), "if x:\n    "
 
 
 @pytest.mark.parametrize("people", [2, 3, 4])
-def test_everybody_is_answered_with_what_they_would_have_had_alone(people: int) -> None:
+def test_each_client_gets_the_answer_it_would_get_alone(people: int) -> None:
     shared, fronts = loaded(people)
     texts = [f"# {'only mine ' * number}{number}\n{START}" for number in range(people)]
     futures = [front.ask(text) for front, text in zip(fronts, texts, strict=True)]
@@ -72,7 +72,7 @@ def test_the_newest_question_wins_within_a_front_and_only_there() -> None:
 
 
 @pytest.mark.parametrize(("people", "lines"), [(1, 4), (2, 2), (3, 1), (4, 1)])
-def test_who_shares_is_answered_in_time(people: int, lines: int) -> None:
+def test_clients_that_share_a_model_are_answered_in_time(people: int, lines: int) -> None:
     shared, fronts = loaded(people, SHARING, says=BLOCK)
     late: list[float] = []
     for key in range(12):
@@ -101,7 +101,7 @@ def test_what_others_do_until_ones_next_turn_is_part_of_ones_time(others: int) -
 
 
 @pytest.mark.parametrize("policy", [PATIENT, HURRIED, Policy(automatic_ms=1, invoked_ms=1)])
-def test_who_asks_without_end_keeps_nobody_waiting(policy: Policy) -> None:
+def test_endless_requests_of_one_client_delay_no_other(policy: Policy) -> None:
     shared, (greedy, modest) = loaded(2, policy)
     modest.policy = PATIENT
     future = modest.ask(START)

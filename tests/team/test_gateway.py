@@ -40,7 +40,7 @@ def test_every_form_is_answered(start: Start) -> None:
     assert team.call("/infill")[0] == 405
 
 
-def test_who_has_no_key_is_told_nothing(start: Start, keys: KeyFile) -> None:
+def test_a_request_without_a_key_learns_nothing(start: Start, keys: KeyFile) -> None:
     good, revoked = keys.add("ada"), keys.add("eve")
     keys.revoke("eve")
     team = start(keys=keys)
@@ -56,7 +56,7 @@ def test_who_has_no_key_is_told_nothing(start: Start, keys: KeyFile) -> None:
     assert team.call("/infill", ASK, key=good, headers={"Origin": "https://attacker.example"})[0] == 403
 
 
-def test_nobody_is_let_in_by_a_file_that_cannot_be_read(start: Start, keys: KeyFile, tmp_path: Path) -> None:
+def test_an_unreadable_key_file_admits_no_client(start: Start, keys: KeyFile, tmp_path: Path) -> None:
     ada = keys.add("ada")
     team = start(keys=keys)
     assert team.call("/infill", ASK, key=ada)[0] == 200
@@ -67,7 +67,7 @@ def test_nobody_is_let_in_by_a_file_that_cannot_be_read(start: Start, keys: KeyF
     until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
 
 
-def test_many_who_ask_for_health_are_one_question(start: Start, keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_health_requests_are_one_request(start: Start, keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """They need no key, and each question would take a replica's place from who has one."""
     team, questions, may_end = start(keys=keys), list[int](), threading.Event()
 
@@ -174,7 +174,7 @@ def test_health_means_that_it_can_answer(start: Start) -> None:
     assert team.call("/health")[0] == 503
 
 
-def test_who_hangs_up_frees_the_model(start: Start) -> None:
+def test_a_closed_connection_frees_the_model(start: Start) -> None:
     team = start(model="scripted:step=1000,letters=32")
     body = b'{"input_prefix": "x = "}'
     gone = socket.create_connection(("127.0.0.1", team.port))

@@ -51,7 +51,7 @@ def test_a_damaged_file_is_said(tmp_path: Path, text: str) -> None:
         KeyFile(path).load()
 
 
-def test_nobody_is_let_in_between_two_looks_at_a_damaged_file(tmp_path: Path) -> None:
+def test_a_damaged_key_file_admits_no_client_between_reads(tmp_path: Path) -> None:
     """By the keys that it held before: one of them may have been revoked."""
     path = tmp_path / "keys.json"
     keys = KeyFile(path)

@@ -172,7 +172,7 @@ def test_what_cannot_be_fetched_is_said_and_tried_again(origin: Path, tmp_path: 
     assert [tree.parent.name for tree in followed.folders(("core", "other"))] == ["core"]
 
 
-def test_a_repository_drafts_for_those_alone_who_may_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_drafts_for_its_readers_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, team = list[tuple[str, ...]](), ToyTeam()
 
     def given(names: tuple[str, ...]) -> dict[Path, Settings]:

@@ -86,7 +86,7 @@ def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch:
     assert not written
 
 
-def test_only_who_may_read_a_repository_has_it_in_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_readers_of_a_repository_have_it_in_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     steady.stop_the_clock(monkeypatch)
     tree = tmp_path / "core" / "0123abcd"
     tree.mkdir(parents=True)

@@ -58,7 +58,9 @@ async def test_asked_by_key_it_comes_late_as_well(session: PlaySession) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("leave", [lambda session: session.moved(0), PlaySession.dismiss])
-async def test_nothing_comes_when_nobody_waits(session: PlaySession, leave: Callable[[PlaySession], None]) -> None:
+async def test_no_late_text_comes_without_a_waiting_request(
+    session: PlaySession, leave: Callable[[PlaySession], None]
+) -> None:
     session.ask(invoked=True)
     await session.answered()
     leave(session)

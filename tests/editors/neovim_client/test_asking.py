@@ -35,7 +35,7 @@ def test_an_answer_that_comes_too_late_is_dropped(neovim: Scripted) -> None:
     assert ids[second - 1] not in editor.lua("return scripted.cancelled")
 
 
-def test_one_who_pauses_is_asked_for_again(neovim: Scripted) -> None:
+def test_after_a_pause_a_suggestion_is_requested_again(neovim: Scripted) -> None:
     """Nothing may mean "not yet", and not every server tells: the place is asked about once more, and no oftener."""
     editor = neovim()
     editor.type("ia")

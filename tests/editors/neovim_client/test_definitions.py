@@ -109,7 +109,7 @@ def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -
     assert set(told(editor)[-1]["definitions"][0]) == {"name", "uri", "range"}
 
 
-def test_who_types_gives_the_questions_up(neovim: Scripted) -> None:
+def test_typing_cancels_the_requests_for_definitions(neovim: Scripted) -> None:
     editor = opened(neovim)
     answered(editor)
     editor.lua("another.hold = true")
