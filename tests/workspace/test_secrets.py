@@ -139,15 +139,15 @@ def test_a_judgement_reads_a_bounded_text(monkeypatch: pytest.MonkeyPatch) -> No
         read.append(len(line) + 1)
         return one(scan, line)
 
-    def cost(judgement: Callable[[], object]) -> int:
+    def cost(judgement: Callable[..., object], *given: object) -> int:
         read.clear()
-        judgement()
+        judgement(*given, "python")
         return sum(read)
 
     monkeypatch.setattr(secret_lines._Scan, "read", counting)
     for line in ("", "token(a, b)", "x" * 900, "A" * 64):
         text = f"{line}\n" * (1_000_000 // (len(line) + 1))
-        assert 0 < cost(lambda text=text: judge_unfinished(text, ["x = 1"], "python")) <= REACH + 1_000
-        assert 0 < cost(lambda text=text: in_file("x = 1", f"{text}x = 1", "python")) <= REACH + 1_000
-        assert 0 < cost(lambda text=text: in_secret(text, "python")) <= REACH + 1_000
-        assert 0 < cost(lambda text=text: in_secret(f"{text}x = 1", "python")) <= 2 * len("x = 1\n")
+        assert 0 < cost(judge_unfinished, text, ["x = 1"]) <= REACH + 1_000
+        assert 0 < cost(in_file, "x = 1", f"{text}x = 1") <= REACH + 1_000
+        assert 0 < cost(in_secret, text) <= REACH + 1_000
+        assert 0 < cost(in_secret, f"{text}x = 1") <= 2 * len("x = 1\n")
