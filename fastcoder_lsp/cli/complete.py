@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         completion, source = nothing(request, refused.code, refused), ""
     else:
+        _require_models(settings)
         inside = arguments.own_process or arguments.show_prompt or arguments.trace or arguments.trace_html is not None
         with Loading("loading the model") as loading:  # imports take time, too
             found = None if inside else _elsewhere(settings, request, loading, folders)
@@ -141,6 +143,30 @@ def run(arguments: argparse.Namespace) -> int:
         along = [line.strip() for shown in prompts for line in account(shown, text, offset)]
         write_page(arguments.trace_html, arguments.place, completion, text, offset, along)
     return 0 if refused is None else UsageError.exit_code
+
+
+def _require_models(settings: Settings) -> None:
+    """Raise FastcoderError at once where a model that the settings name is not on this machine."""
+    from fastcoder_lsp.model import require
+    from fastcoder_lsp.model.find import AUTO
+
+    named = () if settings.remote_url else (settings.model, *settings.draft_models)
+    with _model_can_be_pulled():
+        for name in named:
+            if name != AUTO:
+                require(name)
+
+
+@contextmanager
+def _model_can_be_pulled() -> Iterator[None]:
+    """Name a cache folder that cannot be made in place of a missing model: `model pull`, its hint, would fail too."""
+    try:
+        yield
+    except ModelMissingError:
+        from fastcoder_lsp.model.store import ModelStore
+
+        ModelStore.at(None).open()
+        raise
 
 
 def _elsewhere(
@@ -177,15 +203,10 @@ def _here(
     from fastcoder_lsp.cli.once import complete_once
 
     traced = arguments.trace or arguments.trace_html is not None
-    try:
+    with _model_can_be_pulled():
         return complete_once(
             settings, request, loading, folders, shown=prompts.append, notice=notices.append, traced=traced
         )
-    except ModelMissingError:
-        from fastcoder_lsp.model.store import ModelStore
-
-        ModelStore.at(None).open()  # without a cache folder the hint, `model pull`, fails too
-        raise
 
 
 def _show(completion: Completion, at: tuple[str, int], prompts: "Sequence[LatestPrompt]", *, traced: bool) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import sysconfig
 import tomllib
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from urllib.request import url2pathname
 from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.workspace.regular import NotRegularError, read_real
+from fastcoder_lsp.workspace.rules import resolved
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _LUA: Final = """\
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     file = editor.file()
     try:
-        before = file.read_bytes().decode("utf-8") if file.exists() else ""
+        before = _read(file).decode("utf-8")
         after = _with_block(before, lines, editor.comment)
         editor.check(after)
     except ValueError as error:
@@ -98,6 +101,19 @@ def run(arguments: argparse.Namespace) -> int:
     file.chmod(mode & 0o777)
     print(f"{'Changed' if before else 'Made'} {file}. Restart {arguments.editor.capitalize()}.")
     return 0
+
+
+def _read(file: Path) -> bytes:
+    """The configuration, empty where there is none yet. Raises UsageError if reading it could wait or never end."""
+    try:
+        return read_real(resolved(file), sys.maxsize)
+    except FileNotFoundError:
+        return b""
+    except NotRegularError as error:
+        raise UsageError(
+            f"{file} is {error.strerror}, so it cannot be changed.",
+            hint="Put a regular file in its place, or add the lines by hand: leave out --write to print them.",
+        ) from error
 
 
 def _with_block(text: str, lines: str, comment: str) -> str:
@@ -195,7 +211,7 @@ def _emacs_file() -> Path:
     own = home / ".emacs.d" / "init.el"
     if settings.is_dir() and not own.parent.is_dir():
         own = settings / "init.el"
-    return next((file for file in (home / ".emacs.el", home / ".emacs") if file.is_file()), own)
+    return next((file for file in (home / ".emacs.el", home / ".emacs") if file.exists() and not file.is_dir()), own)
 
 
 def _helix_file() -> Path:

@@ -3,7 +3,7 @@
 from fastcoder_lsp.model.choice import Choice, choose, current_choice
 from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles
-from fastcoder_lsp.model.find import find, prepare
+from fastcoder_lsp.model.find import find, prepare, require
 from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint, unpacked_bytes
 from fastcoder_lsp.model.inventory import Entry, entries, remove
 from fastcoder_lsp.model.machine import gpu_memory_bytes
@@ -25,6 +25,7 @@ __all__ = [
     "prepare",
     "pull",
     "remove",
+    "require",
     "require_checkpoint",
     "unpacked_bytes",
 ]

@@ -165,18 +165,31 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
     try:
         return find(name, cache, gpu_bytes=gpu_bytes)
     except ModelMissingError:
-        reference = understand(name)
-        known = _fetched(reference, store, gpu_bytes)
-        gguf = hub.cached_gguf(reference.value) if reference.kind is NameKind.HUB else None
-        if reference.kind is NameKind.GGUF:
-            convert_gguf(Path(reference.value), store, progress)
-        elif gguf is not None:
-            convert_gguf(gguf, store, progress)
-        elif known is not None:
-            make_ready(store.gguf(known.file), known.sha256, f"wheels {known.key}", store, progress)
+        prepared = _unprepared(understand(name), store, gpu_bytes)
+        if isinstance(prepared, Path):
+            convert_gguf(prepared, store, progress)
+        elif prepared is not None:
+            make_ready(store.gguf(prepared.file), prepared.sha256, f"wheels {prepared.key}", store, progress)
         else:
             raise
         return find(name, cache, gpu_bytes=gpu_bytes)
+
+
+def require(name: str, cache: Path | None = None) -> None:
+    """Raise as `find` unless `prepare` can make the model ready; for a check before anything slow begins."""
+    try:
+        find(name, cache)
+    except ModelMissingError:
+        if _unprepared(understand(name), ModelStore.at(cache), None) is None:
+            raise
+
+
+def _unprepared(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Path | WheelModel | None:
+    """The GGUF on this disk that `prepare` makes ready, as the user's own or as one from wheels; None if none is."""
+    if reference.kind is NameKind.GGUF:
+        return Path(reference.value)
+    gguf = hub.cached_gguf(reference.value) if reference.kind is NameKind.HUB else None
+    return gguf if gguf is not None else _fetched(reference, store, gpu_bytes)
 
 
 def _fetched(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> WheelModel | None:

@@ -396,6 +396,17 @@ def test_an_unknown_drafter_is_told_before_a_model_loads(project: Path, capsys: 
     assert "Did you mean lookup?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("named", [("--model", "nosuch"), ("--draft-model", "no/such")])
+def test_a_missing_model_is_told_before_anything_loads(
+    named: tuple[str, str], project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "SILENT_S", 0)
+    assert main(["complete", f"{project / 'a.py'}:1:5", *named]) == 3
+    err = capsys.readouterr().err
+    assert f"fastcoder-lsp model pull {named[1]}" in err
+    assert "loading" not in err
+
+
 def test_doctor_names_the_source_of_each_setting(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

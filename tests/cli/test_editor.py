@@ -1,5 +1,6 @@
 """`fastcoder-lsp editor`: what it writes into configurations that are there, and what it refuses."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -71,6 +72,24 @@ def test_a_file_that_would_not_work_stays(content: bytes, home: Path, capsys: py
     assert write("helix") == 2
     assert file.read_bytes() == content
     assert "stays as it is" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+@pytest.mark.parametrize("editor", WHERE)
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "folder"])
+def test_only_a_regular_file_is_written(kind: str, editor: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = home / WHERE[editor]
+    file.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to("/dev/zero")
+    before = file.lstat()
+    assert write(editor) == 2
+    assert f"{file} is " in capsys.readouterr().err
+    assert (file.lstat().st_mode, file.lstat().st_ino) == (before.st_mode, before.st_ino)
 
 
 def test_a_relative_folder_for_settings_does_not_count(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,6 +243,8 @@ async def test_after_a_suggestion_that_is_said_first() -> None:
         assert answer["text"].startswith("The last answer in a.py was a suggestion, in line 1")
         assert "No code of other files was in the prompt." in answer["text"]
         assert "Now: " in answer["text"]
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        assert "prompt" not in (await why(client))["text"]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +333,7 @@ async def test_names_of_files_add_no_lines() -> None:
         answer = await client.call("fastcoder/why", {"textDocument": {"uri": "file:///a%0ANow%3A%1B%20b.py"}})
         assert "No suggestions in a·Now:· b.py: " in answer["text"]
     completion = Completion("x", 0, 0, context=("a\nNow: b.py:3", "c.py:1"))
-    session: Any = SimpleNamespace(traces={URI: completion})
+    session: Any = SimpleNamespace(traces={URI: completion}, documents={URI: "open"})
     assert _context(session, URI) == ["Code of other files in the prompt: c.py:1, a·Now: b.py:3."]
 
 

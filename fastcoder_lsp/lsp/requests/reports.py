@@ -89,7 +89,7 @@ def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
 
 def _context(session: Session, uri: str) -> list[str]:
     latest = session.traces.get(uri)
-    if latest is None:
+    if latest is None or session.documents.get(uri) is None:
         return []
     places = ", ".join(printable(place, _MAX_NAME) for place in reversed(latest.context))
     return [f"Code of other files in the prompt: {places}." if places else "No code of other files was in the prompt."]
