@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
+from fastcoder_lsp.http import forms
 from fastcoder_lsp.http.forms import CompletionForm, OllamaForm, OpenAIForm, read_completion, read_form, read_openai
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, answer_of, within_bounds
 from fastcoder_lsp.http.prompts import PromptParts, parse_prompt
@@ -250,7 +251,26 @@ def test_millions_of_values_are_not_decoded(name: str, value: Any, monkeypatch: 
         read_form(body, OllamaForm)
 
 
-@pytest.mark.parametrize("text", ['a, "b", [\\]' * 50_000, "\\" * 50_001, ',"' * 50_000, "é,\n\x00" * 50_000])
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ([], 0),
+        ([1, 2, 3], 2),
+        ({"a": "b", "c": [1, "d"]}, 6),
+        (["\\", "\\,", '\\",\\"'], 5),
+        ([',\\"', "\\\\", ',"",', '"\\\\"'], 7),
+        ({'"': ',"', "\\": [[], [], []], "": ","}, 9),
+    ],
+)
+def test_commas_inside_strings_are_no_values(value: object, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps(value).encode()
+    monkeypatch.setattr(forms, "_MOST_VALUES", number)
+    assert not forms._has_too_many_values(body)
+    monkeypatch.setattr(forms, "_MOST_VALUES", number - 1)
+    assert forms._has_too_many_values(body)
+
+
+@pytest.mark.parametrize("text", ['a, "b", [\\]' * 50_000, "\\" * 50_001, ',"' * 300_000, "é,\n\x00" * 50_000])
 def test_a_long_text_of_commas_and_quotes_is_read(text: str) -> None:
     for escaped in (True, False):
         body = json.dumps({"prompt": text, "suffix": text}, ensure_ascii=escaped).encode()
