@@ -1059,7 +1059,7 @@ line above counts."
    :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message)))))
 
 (defun fastcoder-stats ()
-  "Show latency and acceptance of suggestions."
+  "Say whether suggestions work well, and show latency and acceptance."
   (interactive)
   (fastcoder--execute "fastcoder.stats" nil #'fastcoder--show-stats))
 
@@ -1067,6 +1067,7 @@ line above counts."
   "Show STATS, the server's answer, in a help window."
   (let ((suggestions (plist-get stats :suggestions)) (rates (plist-get stats :rates)))
     (with-help-window "*fastcoder*"
+      (princ (format "%s\n\n" (plist-get stats :summary)))
       (princ (format "model      %s\n" (fastcoder--model stats)))
       (princ (format "shown      %d, accepted %d (%s)\n" (plist-get suggestions :shown)
                      (plist-get suggestions :accepted) (fastcoder--percent (plist-get rates :accepted))))

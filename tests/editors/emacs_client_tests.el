@@ -555,10 +555,11 @@ b"))))
       (delete-process pipe))))
 
 (ert-deftest figures-before-there-is-a-model-name-none ()
-  (fastcoder--show-stats '(:model "" :engine "" :host (:shared t :process_id 0 :fronts 0)
+  (fastcoder--show-stats '(:summary "Too early to tell." :model "" :engine "" :host (:shared t :process_id 0 :fronts 0)
                            :suggestions (:shown 0 :accepted 0) :rates nil :requests (:requests 0)
                            :memory (:resident_bytes 0) :ms nil))
   (with-current-buffer "*fastcoder*"
+    (should (string-prefix-p "Too early to tell.\n" (buffer-string)))
     (should (string-match-p "^model +not loaded" (buffer-string)))
     (should-not (string-match-p "process\\|()" (buffer-string)))))
 

@@ -121,6 +121,7 @@ def test_switching_off_and_on(seen: Seen) -> None:
 def test_statistics(seen: Seen) -> None:
     assert "median" in seen["stats"]["text"]
     assert "accepted" in seen["stats"]["text"]
+    assert seen["stats"]["text"].startswith("Too early to tell")
 
 
 @pytest.mark.ci

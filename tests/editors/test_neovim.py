@@ -113,6 +113,7 @@ def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
     editor.rpc.command("FastCoder stats")
     wait_for(lambda: "median" in notices(editor), "the figures are shown")
     assert "accepted" in notices(editor)
+    assert "Too early to tell" in notices(editor)
     editor.type("k")
     wait_for(lambda: "median" not in notices(editor), "moving the cursor closes them")
     editor.rpc.command("checkhealth fastcoder")

@@ -13,6 +13,7 @@ from fastcoder_lsp.decode.trace import as_plain
 from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
 from fastcoder_lsp.lsp.requests.ask import request_at_start
 from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.lsp.summary import summary
 from fastcoder_lsp.workspace.paths import path_of
 
 _MAX_LISTED = 8
@@ -132,12 +133,13 @@ def _uri_in(argument: object) -> str:
 
 
 def statistics(session: Session, _params: object) -> dict[str, object]:
-    """Counts, rates, percentiles and memory, as plain JSON; null for values unknown before a model is loaded."""
+    """A summary, counts, rates, percentiles and memory; null for values unknown before a model is loaded."""
     service, accepts = session.service.statistics(), session.accepts.counts
     counts = asdict(service)
     host = session.service.host.facts()
     prompt_tokens = service.prefilled + service.reused
     return {
+        "summary": summary(service, accepts),
         "model": counts.pop("model") or None,
         "engine": counts.pop("engine") or None,
         "ms": counts.pop("ms"),

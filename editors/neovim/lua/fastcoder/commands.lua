@@ -56,6 +56,8 @@ end
 -- What :FastCoder stats shows of the answer to fastcoder/stats.
 local function lines_of(stats)
   local lines = {
+    stats.summary,
+    '',
     'model      ' .. (stats.model and ('%s (%s)'):format(stats.model, stats.engine) or 'not loaded yet'),
     ('shown      %d, accepted %d (%s)'):format(
       stats.suggestions.shown,
@@ -193,7 +195,7 @@ local COMMANDS = {
     end,
   },
   stats = {
-    does = 'show times and acceptance rates',
+    does = 'say whether suggestions work well, and show times and acceptance rates',
     run = function()
       ask_server('fastcoder.stats', function(answer)
         open_float('fastcoder', lines_of(answer))

@@ -46,6 +46,8 @@ export interface LatePlace {
 
 /** `fastcoder/stats`, as far as it is shown. Shares are 0…1, undefined where there is nothing to take a share of. */
 export interface ServerStatistics {
+    /** Whether suggestions work well, and what to do if not. */
+    readonly summary: string
     readonly model: string
     readonly engine: string
     readonly residentBytes: number
@@ -118,6 +120,7 @@ export function readStatistics(value: unknown): ServerStatistics {
     const suggestions = at(value, 'suggestions')
     const requests = numbers(at(value, 'requests'))
     return {
+        summary: text(at(value, 'summary')),
         model: text(at(value, 'model')),
         engine: text(at(value, 'engine')),
         residentBytes: number(at(at(value, 'memory'), 'resident_bytes')) ?? 0,

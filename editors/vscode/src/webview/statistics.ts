@@ -41,7 +41,7 @@ listen((received) => {
     if (sources.length > 0) {
         figures.push(figure('Accepted draft tokens by source', partsPlot('Accepted draft tokens by source', sources)))
     }
-    show(header(statistics), cards(statistics), ...figures)
+    show(element('p', '', statistics.summary), header(statistics), cards(statistics), ...figures)
 })
 
 function header(statistics: ServerStatistics): HTMLElement {

@@ -124,6 +124,11 @@ void test('the latency is that of answers the model made', () => {
     assert.equal(describeLatency(readStatistics({ ms: {} })), '–')
 })
 
+void test('the statistics begin with the server’s summary', () => {
+    assert.equal(readStatistics({ summary: 'Too slow.' }).summary, 'Too slow.')
+    assert.equal(readStatistics({}).summary, '')
+})
+
 void test('an explanation is a text, or none', () => {
     assert.equal(readWhy({ text: 'Too slow.\nWait.', items: [] }), 'Too slow.\nWait.')
     for (const value of [null, {}, { text: 7 }]) {
