@@ -136,9 +136,7 @@ def test_a_run_is_typed_through_a_plugin(plugin: str, field: str) -> None:
         ({"limit": 0, "keys": 0}, "leaves nothing to compare"),
     ],
 )
-def test_a_call_that_cannot_work_is_refused_before_anything_is_loaded(
-    given: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_an_impossible_call_is_refused_before_loading(given: dict[str, Any], said: str, tmp_path: Path) -> None:
     write_history(tmp_path)
     paths: dict[str, Any] = {
         name: tmp_path / value if isinstance(value, str) else value for name, value in given.items()

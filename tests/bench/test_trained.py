@@ -17,5 +17,5 @@ from benchmarks.trained import passes
         ("bytes(1 << 30)", False),
     ],
 )
-def test_a_program_passes_only_by_reaching_its_end_within_its_limits(program: str, passed: bool) -> None:
+def test_a_program_passes_only_if_it_ends_within_its_limits(program: str, passed: bool) -> None:
     assert passes(program) is passed

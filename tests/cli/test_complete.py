@@ -138,9 +138,7 @@ def test_the_first_answer_on_a_machine_waits_for_no_drafter(
     assert not later, "nothing is compiled for a model that cannot be loaded"
 
 
-def test_reading_a_folder_ends_in_time_and_resumes_at_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_a_folder_ends_in_time_and_resumes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user is told how much was left out; the files read so far are stored."""
     for name in ("a.py", "b.py", "c.py"):
         (tmp_path / name).write_text("x = 1\n")
@@ -224,7 +222,7 @@ def test_bad_input_gets_a_line_of_what_to_do(
     assert len(err.strip().splitlines()) == 2
 
 
-def test_a_cache_that_cannot_be_made_is_named_before_the_download(
+def test_an_unusable_cache_is_named_before_the_download(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "a.py"

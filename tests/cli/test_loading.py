@@ -155,7 +155,7 @@ def test_training_without_data_writes_nothing(
     assert not list((tmp_path / "cache").rglob("model.safetensors"))
 
 
-def test_the_size_of_a_model_is_known_before_its_weights_are_unpacked(tmp_path: Path) -> None:
+def test_a_models_size_is_known_before_its_weights_are_unpacked(tmp_path: Path) -> None:
     write_gguf(tmp_path / "tiny.gguf")
     folder = prepare(str(tmp_path / "tiny.gguf"), tmp_path / "cache", lambda _share, _what: None).folder
     before = count_parameters(folder)

@@ -106,7 +106,7 @@ def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path)
     assert "of memory" in done.stdout
 
 
-def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_package_is_named_with_its_command(environment: dict[str, str], tmp_path: Path) -> None:
     """A file that only transformers can read: which packages, and the line that installs them."""
     write_gguf(tmp_path / "new.gguf", pre="some-new-way")
     environment |= {"FASTCODER_CACHE": str(tmp_path / "cache")}

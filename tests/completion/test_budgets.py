@@ -31,7 +31,7 @@ def test_at_the_deadline_the_whole_lines_are_the_answer() -> None:
     assert simulation.service.statistics().budgeted == 1
 
 
-def test_who_waited_for_the_model_gets_the_time_of_who_asked_by_a_key() -> None:
+def test_a_request_that_waited_for_the_model_gets_a_keys_time() -> None:
     """After seconds of loading an empty answer would be absurd; the next one is as quick as any."""
     simulation = Simulation(MODEL, HURRIED, load_ms=5000)
     assert simulation.answer(START).text == WHOLE
@@ -41,7 +41,7 @@ def test_who_waited_for_the_model_gets_the_time_of_who_asked_by_a_key() -> None:
     assert simulation.clock.ms <= asked_ms + HURRIED.automatic_ms
 
 
-def test_waiting_for_the_model_takes_no_time_from_who_had_more() -> None:
+def test_waiting_for_the_model_shortens_no_longer_budget() -> None:
     simulation = Simulation(MODEL, Policy(automatic_ms=5000, invoked_ms=50, background_ms=0), load_ms=5000)
     assert simulation.answer(START).text == WHOLE
 
@@ -75,7 +75,7 @@ def test_a_budgeted_answer_is_in_time_and_begins_the_plain_one(budget_ms: int) -
     assert answer.text in {"", WHOLE} or WHOLE[len(answer.text) :].startswith("\n")
 
 
-def test_the_rest_is_made_in_the_background_and_needs_no_model_then() -> None:
+def test_the_rest_is_made_ahead_and_shown_without_a_model() -> None:
     simulation = Simulation(MODEL, HURRIED)
     simulation.answer(START)
     simulation.work()
@@ -282,7 +282,7 @@ def test_a_place_is_prepared_anew_after_its_document_was_closed() -> None:
     assert steps == 2 * len("two()\n    three()\nrest(")
 
 
-def test_a_late_text_gives_way_to_the_place_where_the_cursor_rests() -> None:
+def test_a_late_text_gives_way_to_the_cursors_new_place() -> None:
     simulation = Simulation(MODEL, Policy(100, 100, 4000))
     assert simulation.answer(START).text == ""
     simulation.service.cursor_rests(simulation.request(f"{START}one()\n    ", uri="file:///b.py"), simulation.policy)

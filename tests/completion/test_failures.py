@@ -295,7 +295,7 @@ def test_a_model_that_is_exchanged_while_it_loads_is_not_used() -> None:
     assert first.steps == 0
 
 
-def test_switched_off_while_an_answer_is_made_the_last_word_is_off() -> None:
+def test_switched_off_during_an_answer_the_last_status_is_off() -> None:
     simulation = Simulation(MODEL, Policy())
     simulation.ask(START)
     simulation.work(pieces=4)
@@ -321,7 +321,7 @@ def test_a_request_made_from_an_answer_is_answered_too() -> None:
     assert len(inner) == 1
 
 
-def test_an_error_on_closing_a_document_costs_no_other_its_answer() -> None:
+def test_an_error_on_closing_costs_no_other_document_its_answer() -> None:
     simulation = Simulation(MODEL, Policy())
     simulation.answer(START)
 

@@ -81,7 +81,7 @@ def test_an_answer_that_never_comes_keeps_no_later_one_away() -> None:
     assert editor.host.calls[-1] == ("close",)
 
 
-def test_an_answer_that_comes_twice_late_or_for_nobody_is_heard_once() -> None:
+def test_a_repeated_late_or_unasked_answer_is_heard_once() -> None:
     editor = Editor()
     older, newer = editor.ask("a = "), editor.ask("b = ")
     for number in (2, 2, 1, 0, -1, 3, 99, 2):

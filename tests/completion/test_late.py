@@ -41,7 +41,7 @@ def test_a_text_too_late_for_its_budget_is_announced() -> None:
     assert simulation.engine.steps == steps
 
 
-def test_a_generation_of_an_earlier_key_may_differ_from_the_typing() -> None:
+def test_a_generation_of_an_earlier_key_may_differ_from_typing() -> None:
     other, typed = script("other()\n", START), script("typed()\n", START + "t")
     simulation = Simulation(lambda before: (typed if LONG + "t" in before else other)(before), OPEN)
     simulation.answer("x = 0\n")
@@ -221,7 +221,7 @@ def test_prompts_are_as_long_as_is_read_in_ten_seconds() -> None:
     assert prompt_options(0, 400, 29.0).limit == 400
 
 
-def test_a_key_shows_an_interim_text_before_it_asks_for_a_better_one() -> None:
+def test_a_key_shows_an_interim_text_before_a_better_one() -> None:
     """A text that missed its request was never shown: only the key after the one that shows it waits."""
     simulation, place = Simulation(LINE, OPEN), CursorContext(START, "\n")
     simulation.service.on(Made(URI, Suggestion(place, "first()", interim=True, others=())))

@@ -135,7 +135,7 @@ def test_the_mode_resting_rests_for_a_while() -> None:
     assert policy({"quiet.mode": "resting", "quiet.delay_ms": 900}).quiet.delay_ms == 900
 
 
-def test_lines_beyond_the_limit_follow_once_the_first_are_accepted() -> None:
+def test_lines_beyond_the_limit_follow_after_acceptance() -> None:
     simulation = Simulation(LONG_MODEL, policy({"quiet.lines": 1}))
     assert answer(simulation, BLOCK).text == "one()"
     steps = simulation.engine.steps
@@ -151,7 +151,7 @@ def test_lines_beyond_the_limit_follow_once_the_first_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("says", "shown", "replaces"), [("a, b):\n    pass", "a, b):", 1), ("a,\n    b)", "a,", 0)], ids=["closed", "open"]
 )
-def test_a_bracket_that_the_editor_closed_stays_until_its_line_comes(says: str, shown: str, replaces: int) -> None:
+def test_an_editors_closing_bracket_stays_until_its_line(says: str, shown: str, replaces: int) -> None:
     simulation = Simulation(script(f"f({says}\n\n", START), policy({"quiet.lines": 1}), after=")\n")
     first = answer(simulation, START + "f(")
     assert (first.text, first.end - first.start) == (shown, replaces)

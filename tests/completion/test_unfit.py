@@ -45,7 +45,7 @@ def test_an_invoked_request_gets_all_texts_but_secrets() -> None:
     assert simulation.answer("password = '", invoked=True).finish == "secret"
 
 
-def test_who_was_told_of_better_text_asks_as_if_typed_and_gets_it() -> None:
+def test_a_request_after_a_notice_gets_the_better_text() -> None:
     simulation = Simulation(MODEL, STRICT, after="foo\n")
     first = simulation.answer("x = a", invoked=True)
     again = simulation.answer("x = a")
@@ -149,7 +149,7 @@ def test_what_the_model_is_not_sure_of_is_shown_by_a_key(
     assert simulation.answer(DOUBTFUL + typed, invoked=True).text == says.rstrip()
 
 
-def test_who_types_along_what_was_held_back_is_shown_its_rest() -> None:
+def test_typing_along_a_held_back_text_shows_its_rest() -> None:
     simulation = _simulation(DOUBTFUL + "orders", "et_of(x)\n", {"": {" ": 0.7, "e": 0.3}})
     assert not simulation.answer(DOUBTFUL + "orders").text
     assert simulation.answer(DOUBTFUL + "orderse").text == "t_of(x)"

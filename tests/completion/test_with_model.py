@@ -91,7 +91,7 @@ def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
     assert here.adopted > 0
 
 
-def test_alternatives_are_distinct_and_the_first_is_the_plain_one(runtime: Runtime) -> None:
+def test_alternatives_differ_and_the_first_is_the_plain_one(runtime: Runtime) -> None:
     plain = Person(runtime).answer(BEFORE, Policy())
     person = Person(runtime)
     answer = person.answer(BEFORE, Policy(alternatives=3), invoked=True)

@@ -145,7 +145,7 @@ def test_a_repository_only_narrows_what_is_read() -> None:
 
 @pytest.mark.parametrize("mine", [False, "auto", True])
 @pytest.mark.parametrize("theirs", [False, "auto", True])
-def test_a_switch_with_a_middle_is_narrowed_to_the_stricter_of_two(mine: bool | str, theirs: bool | str) -> None:
+def test_a_switch_with_three_values_takes_the_stricter_of_two(mine: bool | str, theirs: bool | str) -> None:
     """`auto` stands between off and on; a word that is neither is refused, and a number is no switch."""
     order = (False, "auto", True)
     settings, problems = resolve([user({"context.enabled": mine}), repository({"context.enabled": theirs})])
@@ -298,7 +298,7 @@ def test_the_generated_files_are_current() -> None:
         assert path.read_text(encoding="utf-8") == content
 
 
-def test_what_names_models_and_paths_is_out_of_a_workspaces_reach() -> None:
+def test_a_workspace_cannot_set_models_and_paths() -> None:
     """From no `.vscode/settings.json` VS Code takes settings of the scope `machine`."""
     declared = {name: schema["scope"] for name, schema in properties().items()}
     for spec in specs().values():

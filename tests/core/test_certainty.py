@@ -84,7 +84,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("tries", [0, 1, 3, len(PAUSES_S)])
-def test_who_holds_it_is_waited_for(files: tuple[Path, Path], tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_use_is_waited_for(files: tuple[Path, Path], tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held(monkeypatch, tries)
     put_in_place(*files, windows=True, rest=held.waited.append)
     assert files[1].read_text(encoding="utf-8") == "new"
@@ -101,7 +101,7 @@ def test_what_is_held_for_ever_stays(files: tuple[Path, Path], monkeypatch: pyte
     assert sum(held.waited) < 3
 
 
-def test_elsewhere_nobody_waits(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_do_not_wait(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held(monkeypatch, 1)
     with pytest.raises(PermissionError):
         put_in_place(*files, windows=False, rest=held.waited.append)

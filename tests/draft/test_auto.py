@@ -133,7 +133,7 @@ def test_the_tree_is_as_wide_as_pays(cost: StepCosts) -> None:
     assert count >= 8 if cost is CHEAP else count == 0
 
 
-def test_learning_finds_out_who_is_wrong() -> None:
+def test_learning_finds_the_wrong_source() -> None:
     stores = pinned([[1, 2, 7]])
     for learns in (True, False):
         drafter = AutoDrafter(lambda _: stores, AutoParameters(width="fixed", learns=learns))

@@ -158,7 +158,7 @@ def test_a_drafter_that_never_drafts_is_dropped(empty: bool, monkeypatch: pytest
     assert not source.pays()
 
 
-def test_hidden_states_are_kept_only_for_who_is_asked() -> None:
+def test_hidden_states_are_kept_only_for_a_drafter_that_pays() -> None:
     for forecast, layers in ((Forecast(30.0, 1.5), ()), (Forecast(5.0, 2.0), (NORMED,)), (None, (NORMED,))):
         source, clock = made(30, forecast)
         source.drafter.traits = DrafterTraits(layers=(NORMED,))
@@ -239,7 +239,7 @@ def test_a_smaller_model_is_timed_before_it_is_asked(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_auto_drafts_by_the_model_itself_once_its_parts_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_drafts_by_the_models_own_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DrafterSource, "pays", lambda _: True)
     drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(skipped=frozenset({1})))
     assert drafter.traits.skims

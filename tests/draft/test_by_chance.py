@@ -139,7 +139,7 @@ def surprise(found: Counter[tuple[int, ...]], target: Known) -> float:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("name", NAMES)
-def test_the_first_three_tokens_are_as_likely_as_in_plain_sampling(models: tuple[Known, Known], name: str) -> None:
+def test_three_tokens_are_as_likely_as_in_plain_sampling(models: tuple[Known, Known], name: str) -> None:
     compare(models, name, 1_500)
 
 

@@ -21,7 +21,7 @@ def occurrences(text: list[int], string: list[int]) -> list[int]:
 
 @settings(deadline=None)
 @given(TEXT, CONTEXT, st.integers(1, 6), st.integers(1, 3))
-def test_the_longest_suffix_is_found_with_its_latest_continuations(
+def test_the_longest_suffix_has_its_latest_continuations(
     text: list[int], context: list[int], n_max: int, n_min: int
 ) -> None:
     ends = np.zeros(5, np.int64)

@@ -195,7 +195,7 @@ def test_of_equal_places_in_the_corpus_the_first_is_drafted() -> None:
         assert drafted(prompt, corpus, SamParameters(length=2, bias=0)) == ([60, 61], {"corpus"})
 
 
-def test_where_neither_match_is_long_the_auxiliary_drafter_speaks() -> None:
+def test_without_a_long_match_the_auxiliary_drafter_drafts() -> None:
     stores = Pinned()
     drafter = SamDrafter(lambda _: stores, SamParameters(threshold=3))
     context = DraftContext([1, 2, 3, 4], 4, "d")

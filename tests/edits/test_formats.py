@@ -255,7 +255,7 @@ def test_line_ends_change_no_prompt(form: EditFormat) -> None:
 
 
 @every_format
-def test_a_prompt_is_recognised_with_the_text_that_its_answer_repeats(form: EditFormat) -> None:
+def test_a_prompt_is_recognised_with_its_old_text(form: EditFormat) -> None:
     for text in (TEXT, TEXT + "\n", TEXT + "\n\n", ""):
         built = prompt_of(form, replace(ASKED, text=text))
         found = recognise(built.text)

@@ -34,7 +34,7 @@ def until(done: Callable[[], EditRuntime | Reason | Status]) -> EditRuntime | Re
     return found
 
 
-def test_a_model_is_loaded_once_for_all_and_closed_with_its_owner() -> None:
+def test_a_model_is_loaded_once_and_closed_with_its_owner() -> None:
     go, loads, engines = threading.Event(), list[EditModel](), list[ReplacingEngine]()
 
     def load(settings: Settings, _stopped: threading.Event, progress: Progress) -> EditModel:
@@ -65,7 +65,7 @@ def test_a_model_is_loaded_once_for_all_and_closed_with_its_owner() -> None:
         time.sleep(0.005)
 
 
-def test_what_was_timed_beside_other_work_is_timed_again_while_nothing_runs(tmp_path: Path) -> None:
+def test_times_taken_beside_other_work_are_taken_again(tmp_path: Path) -> None:
     """A step at a time; fronts keep their caches, and get a drafter that knows the prices. Later starts read them."""
     beside = StepCosts((1, 64), (900.0, 9_000.0), 90.0)
     loaded = edit_runtime(ReplacingEngine("a", "b"), costs=beside).model

@@ -102,7 +102,7 @@ def test_an_undone_rename_is_not_followed() -> None:
     assert analogous(question(text, history.changes(6_000.0), "python")) == ()
 
 
-def test_parameters_of_real_functions_are_renamed_as_the_parser_says() -> None:
+def test_parameters_of_real_functions_are_renamed_by_scope() -> None:
     """Functions of the standard library: no offer is wrong, and few are missing."""
     chosen, seen = random.Random(4), Counter[str]()
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))

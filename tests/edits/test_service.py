@@ -114,7 +114,7 @@ def test_a_suggestion_is_finished_before_an_edit() -> None:
     assert at_ms < person.edit_engine.pieces[0]
 
 
-def test_the_newest_question_replaces_the_older_and_keeps_its_cache() -> None:
+def test_the_newest_question_keeps_the_cache_of_the_older() -> None:
     person = EditSimulation()
     person.edit_answer()
     prompt = person.edit_engine.prefilled

@@ -54,7 +54,7 @@ def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weight
     ("kind", "word"),
     [("gpt_neox", "transformers"), ("granitemoehybrid-mamba", "transformers"), ("qwen3_moe", "mixture of experts")],
 )
-def test_other_architectures_generate_what_transformers_generates(kind: str, word: str, tmp_path: Path) -> None:
+def test_other_architectures_generate_as_transformers_does(kind: str, word: str, tmp_path: Path) -> None:
     engine = load(make_model(tmp_path, kind), tmp_path / "cache", "auto")
     assert any(word in note for note in engine.info.notes)
     assert generated(engine) == generated_by_transformers(tmp_path)

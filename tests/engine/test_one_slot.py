@@ -21,7 +21,7 @@ STEPS = st.lists(st.tuples(st.sampled_from("pssrfbe"), st.sampled_from("ab"), st
 
 
 @given(STEPS)
-def test_whoever_prefilled_last_says_what_an_engine_alone_says(steps: list[tuple[str, str, list[int]]]) -> None:
+def test_the_last_prefilled_name_says_what_an_engine_alone_says(steps: list[tuple[str, str, list[int]]]) -> None:
     """Others have lost the cache, but for the beginning that theirs has in common. A name keeps its slot."""
     engines, alone, owner = OneSlot(FakeEngine()), FakeEngine(), ""
     for what, name, prompt in steps:
@@ -72,7 +72,7 @@ class Preparing(FakeEngine, core.Preparing):
         return self.left >= 0
 
 
-def test_work_that_can_wait_is_done_when_nobody_asks() -> None:
+def test_work_that_can_wait_is_done_when_idle() -> None:
     assert not OneSlot(FakeEngine()).prepare()
     nothing: Any = SimpleNamespace()
     model = Model(OneSlot(Preparing()), nothing, nothing)

@@ -54,7 +54,7 @@ def test_prefill_keeps_the_longest_common_prefix(engine: TreeEngine | FakeEngine
     assert engine.cached() == tuple(PROMPT[:5])
 
 
-def test_a_stop_takes_effect_within_a_chunk_and_keeps_what_is_done(engine: TreeEngine | FakeEngine) -> None:
+def test_a_stop_works_within_a_chunk_and_keeps_its_rows(engine: TreeEngine | FakeEngine) -> None:
     chunk = engine.chunk if isinstance(engine, FakeEngine) else engine.backend.chunk
     tokens = [(7 * i) % VOCABULARY for i in range(chunk + 50)]
     engine.prefill((), never)

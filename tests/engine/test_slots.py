@@ -255,7 +255,7 @@ def test_memory_is_taken_as_it_is_used(engine: TreeEngine) -> None:
     assert engine.backend.bytes_of(engine.info.context) > 5 * engines.bytes_held()
 
 
-def test_a_forgotten_slot_works_on_for_who_holds_it(engine: TreeEngine) -> None:
+def test_a_forgotten_slot_works_on_for_its_holder(engine: TreeEngine) -> None:
     engines = slots(engine)
     slot = engines.slot("a")
     slot.prefill(TEXT[:20], never)

@@ -109,7 +109,7 @@ def test_slots_share_them(engine: TreeEngine) -> None:
     second.close()
 
 
-def test_nobody_asks_nothing_is_kept(engine: TreeEngine) -> None:
+def test_without_a_reader_nothing_is_kept(engine: TreeEngine) -> None:
     assert isinstance(engine.backend, KeepingBackend)
     assert engine.backend.kept_layers == ()
     engine.prefill(TEXT, never)
@@ -130,7 +130,7 @@ def test_an_engine_that_cannot_says_so(engine: TreeEngine) -> None:
     assert engine.keep_states(())
 
 
-def test_one_cache_that_goes_round_keeps_them_for_whoever_has_it(engine: TreeEngine) -> None:
+def test_one_shared_cache_keeps_states_for_its_holder(engine: TreeEngine) -> None:
     engines = OneSlot(engine)
     first, second = engines.slot("a"), engines.slot("b")
     assert isinstance(first, KeepingEngine)
@@ -172,7 +172,7 @@ def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> No
     assert launches(programs, program) == before
 
 
-def test_programs_that_keep_states_are_captured_when_nobody_asks(tmp_path: Path) -> None:
+def test_programs_that_keep_states_are_captured_when_idle(tmp_path: Path) -> None:
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path), device)
     captured = len(device.captured)

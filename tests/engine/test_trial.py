@@ -47,7 +47,7 @@ def finished() -> None:
 
 
 @pytest.mark.usefixtures("idle")
-def test_the_comparison_runs_while_nobody_types_and_once(job: LoadJob) -> None:
+def test_the_comparison_runs_once_and_while_idle(job: LoadJob) -> None:
     first = choose_engine(job, "machine", kinds=KINDS)
     assert first.chosen == KINDS[0]
     assert "while nobody types" in first.reason
@@ -63,7 +63,7 @@ def absent(_folder: Path) -> list[str]:
     return ["absent"]
 
 
-def test_no_trial_begins_while_somebody_types(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_trial_begins_during_typing(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     looks, begun = list[bool](), list[Path]()
     script = iter([True, False, False, True, False, False, False])
 

@@ -234,7 +234,7 @@ def test_a_host_gets_only_the_environment_it_needs(monkeypatch: pytest.MonkeyPat
     assert environment["PATH"] == os.environ["PATH"]
 
 
-def test_who_finds_other_models_shares_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environments_with_other_models_share_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment says where models are, and on what they run; what it says of a terminal is no matter."""
     before = key_of(Settings(), "test")
     monkeypatch.setenv("XDG_SESSION_ID", "17")

@@ -32,7 +32,7 @@ def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return machine
 
 
-def test_it_says_who_shares_it_and_ends_it(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_names_its_fronts_and_ends_it(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     here.settings = Settings(host_linger_s=60)  # however late it is asked to end, it has not ended by itself
     _, front = here.asked()
     process_id = front.facts().process_id
@@ -124,7 +124,7 @@ def test_it_knows_its_model_while_no_editor_is_connected(here: Machine, capsys: 
     assert " 0 MB" not in said
 
 
-def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "_ANSWER_S", 0.5)
     here.folder.mkdir(mode=0o700)
     ended = threading.Event()

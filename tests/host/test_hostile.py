@@ -127,7 +127,7 @@ def say_badly(place: Place, chance: random.Random) -> None:
     ],
     indirect=["place"],
 )
-def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
+def test_bad_messages_leave_nothing_and_others_are_served(
     place: Place, messages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("fastcoder_lsp.host.server"), "disabled", True)  # pytest keeps every line
@@ -203,9 +203,7 @@ def test_a_request_before_the_settings_closes_the_connection(place: Place) -> No
 
 
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
-def test_there_is_room_for_the_command_line_however_many_fronts_come(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_fronts_leave_room_for_the_command_line(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MOST_FRONTS", 2)
     fronts = [Channel(place.address.connect()) for _ in range(2)]
     for front in fronts:

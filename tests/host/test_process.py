@@ -137,7 +137,7 @@ def test_fronts_that_start_at_once_find_one_process(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("linger_s", [0, 1])
-def test_it_ends_after_its_last_front_and_the_next_one_starts_another(machine: Machine, linger_s: int) -> None:
+def test_it_ends_after_its_last_front_and_is_started_again(machine: Machine, linger_s: int) -> None:
     machine.settings = Settings(host_linger_s=linger_s)
     _, front = machine.asked()
     process_id = front.facts().process_id
@@ -253,7 +253,9 @@ def test_a_request_by_key_ends_the_pause_after_crashes(machine: Machine) -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such urgency")
-def test_who_starts_it_does_not_make_it_less_urgent_for_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_low_priority_start_lowers_no_other_fronts_priority(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lazy = ["nice", "-n", "5"]
     urgent = "import os; os.setpriority(os.PRIO_PROCESS, 0, 0)"
     allowed = (
@@ -366,13 +368,13 @@ DIES = "import os, time\nif os.fork() == 0:\n    time.sleep(0.3)\n    os._exit(9
 
 
 @pytest.mark.skipif(os.name == "nt", reason="what is started there is a child")
-def test_a_process_that_ends_before_it_is_there_is_not_waited_for(machine: Machine) -> None:
+def test_a_process_that_ends_at_its_start_is_not_waited_for(machine: Machine) -> None:
     """It is nobody's child, and nobody is told of its end."""
     with pytest.raises(ResourceError, match="ended while it started"):
         FindOrStart([machine.folder], lambda *_: [sys.executable, "-c", DIES], "test")(machine.settings)
 
 
-def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Machine) -> None:
+def test_a_process_waits_until_the_one_before_it_has_ended(machine: Machine) -> None:
     machine.folder.mkdir(mode=0o700, parents=True)
     address = address_of(machine.settings, "test", [machine.folder])
     heard = Heard()

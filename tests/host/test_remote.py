@@ -78,7 +78,7 @@ def test_a_question_comes_as_it_was_asked(place: Place) -> None:
     assert ("expect", asked, True, False) in calls
 
 
-def test_an_edit_request_and_its_answer_cross_the_socket_unchanged(place: Place) -> None:
+def test_an_edit_and_its_answer_cross_the_socket_unchanged(place: Place) -> None:
     heard = Heard()
     front = place.front(heard)
     heard.wait(lambda: place.hosts)
@@ -102,7 +102,7 @@ def test_an_edit_request_and_its_answer_cross_the_socket_unchanged(place: Place)
     assert sorted(heard.edits) == [4, 6]
 
 
-def test_a_text_that_is_typed_goes_as_differences_and_comes_whole(place: Place) -> None:
+def test_typed_text_is_sent_as_differences_and_comes_whole(place: Place) -> None:
     heard = Heard()
     front = place.front(heard)
     text = HALF * 20_000
@@ -224,7 +224,7 @@ def test_verbs_arrive_in_their_order(place: Place) -> None:
     assert [call for call in calls if call[0] in {name for name, *_ in expected}] == expected
 
 
-def test_a_front_that_goes_frees_its_share_and_the_others_are_told(place: Place) -> None:
+def test_a_front_that_ends_frees_its_share_and_others_learn(place: Place) -> None:
     first, second = Heard(), Heard()
     leaving, staying = place.front(first), place.front(second)
     second.wait(lambda: staying.facts().fronts == 2 and len(place.hosts) == 2, 20)  # who opens is counted before

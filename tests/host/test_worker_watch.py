@@ -62,7 +62,7 @@ def test_a_worker_that_loads_a_model_does_not_count_as_hung() -> None:
     assert machine.look() == 0
 
 
-def test_nobody_is_asked_for_nobody() -> None:
+def test_without_a_question_no_worker_is_probed() -> None:
     machine = Machine()
     machine.asked = False
     assert machine.look() == 0

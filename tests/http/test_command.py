@@ -42,7 +42,7 @@ def test_a_port_that_is_taken_is_said() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SO_REUSEPORT")
-def test_a_reserved_port_is_for_who_asks_for_it_the_same_way() -> None:
+def test_a_reserved_port_is_free_for_reuse_only() -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match="is in use"), reserved("127.0.0.1", port):
@@ -70,7 +70,7 @@ def test_without_a_model_it_ends_and_says_what_to_do(capsys: pytest.CaptureFixtu
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 @pytest.mark.parametrize("options", [["--alone"], []], ids=["alone", "shared"])
-def test_where_a_model_cannot_be_loaded_it_waits_and_ends_in_order(tmp_path: Path, options: list[str]) -> None:
+def test_without_a_loadable_model_it_waits_and_ends_in_order(tmp_path: Path, options: list[str]) -> None:
     for name, text in (("config.json", "{}"), ("tokenizer.json", "{}"), ("model.safetensors", "")):
         (tmp_path / name).write_text(text)
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "http", "--port", "0", "--model", str(tmp_path)]

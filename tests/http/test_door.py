@@ -160,7 +160,7 @@ def test_names_are_no_texts(server: ToyServer) -> None:
     assert server.call("/infill", {"input_prefix": PREFIX, "filename": "m" * 5000})[0] == 400
 
 
-def test_nobody_is_sent_elsewhere(server: ToyServer) -> None:
+def test_no_request_is_redirected(server: ToyServer) -> None:
     for path in ("/infill/", "/v1/completions/"):
         code, reply = server.call(path, ASK)
         assert (code, reply["error"]["code"]) == (404, 404)

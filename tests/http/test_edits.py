@@ -151,7 +151,7 @@ def test_an_answer_is_the_models_own(serve: Callable[..., EditServer], name: str
     assert {one.ends for one in server.drafter.offered} == {tuple(control[end] for end in stop if end in control)}
 
 
-def test_the_edit_model_beside_the_code_model_answers_its_prompts() -> None:
+def test_an_edit_model_answers_its_prompts_beside_a_code_model() -> None:
     prompt, answer = built("sweep-v1"), "\ndef a(x):\n    y = x + 1\n"
     server = ServerWithEditModel({prompt.text: answer})
     body = {"prompt": prompt.text, "max_tokens": 512, "stop": ["<|file_sep|>"]}

@@ -120,7 +120,7 @@ def test_a_manifest_that_could_not_be_written_is_written_later(tmp_path: Path) -
     store.close()
 
 
-def test_a_store_that_is_deleted_under_its_writer_is_written_again(tmp_path: Path) -> None:
+def test_a_store_deleted_under_its_writer_is_written_again(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     store = Store.open(folder, "toy")
     store.add_segment([document("a", [1, 2, 3]), document("b", [1, 2, 4])])
@@ -157,7 +157,7 @@ def test_a_store_that_another_process_began_again_is_its_own(tmp_path: Path) -> 
     second.close()
 
 
-def test_who_cannot_read_the_store_lets_go_of_it(tmp_path: Path) -> None:
+def test_a_failed_reader_releases_the_store(tmp_path: Path) -> None:
     """Whoever takes the lock and then fails must not be the writer of a store that it has not read."""
     store = Store.open(tmp_path, "toy")
     store.add_segment([document("a", [1, 2, 3])])

@@ -52,9 +52,7 @@ def knows(datastore: Datastore, text: str, document: Path = Path("/nowhere.py"))
     return repository is not None and repository.longest(tokens, 16)[0] == len(tokens)
 
 
-def test_the_same_folders_by_the_same_rules_are_watched_and_kept_once(
-    root: Path, stores: SharedStores, begin: Open
-) -> None:
+def test_the_same_folders_and_rules_are_watched_once(root: Path, stores: SharedStores, begin: Open) -> None:
     first, second = begin({root: SETTINGS}), begin({root: SETTINGS})
     assert len(stores.indexes) == 1
     first_pin, second_pin = (one.pin("file:///x.py") for one in (first, second))
@@ -120,7 +118,7 @@ def test_unsaved_texts_belong_to_the_client_that_sent_them(root: Path, begin: Op
     until(lambda: knows(other, "everybody = 1"))
 
 
-def test_who_comes_later_is_told_what_was_told(root: Path, begin: Open) -> None:
+def test_a_later_front_gets_the_last_progress(root: Path, begin: Open) -> None:
     told: list[IndexProgress] = []
     first = begin({root: SETTINGS})
     begin({root: SETTINGS}, report=told.append)

@@ -171,7 +171,7 @@ def test_every_constant_of_compiled_code_is_in_its_name() -> None:
                 assert not constants or source in counted, f"{path.name} has {constants} from {source}"
 
 
-def test_without_a_writable_home_code_is_kept_in_a_temporary_folder(tmp_path: Path) -> None:
+def test_without_a_writable_home_code_goes_to_a_temporary_folder(tmp_path: Path) -> None:
     """Where nothing can be written there either, kernels are compiled."""
     (tmp_path / "file").write_text("")
     temporary = tmp_path / f"fastcoder-lsp-{os.geteuid()}"

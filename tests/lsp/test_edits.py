@@ -232,7 +232,7 @@ async def test_only_servers_that_suggest_edits_say_so() -> None:
     assert f"{name}.server" in offered["executeCommandProvider"]["commands"]
 
 
-async def test_secrets_and_what_may_not_be_read_stay_out_of_the_history() -> None:
+async def test_secrets_and_unreadable_files_stay_out_of_the_history() -> None:
     """What the model was shown of other files' changes decides what it replaces: here nothing."""
     async with editing() as client:
         for name in ("file:///project/.env", "file:///elsewhere/a.py"):
@@ -246,7 +246,7 @@ async def test_secrets_and_what_may_not_be_read_stay_out_of_the_history() -> Non
 
 
 @pytest.mark.parametrize("context", ["auto", False])
-async def test_other_files_changes_are_asked_about_where_context_allows_it(context: Any) -> None:
+async def test_an_edit_after_another_files_change_needs_context(context: Any) -> None:
     async with editing(**{"context.enabled": context}) as client:
         client.open(URI, BEFORE)
         client.open("file:///project/b.py", "a = 1\n")
@@ -269,7 +269,7 @@ async def test_params_that_name_no_place_are_refused(params: Any) -> None:
         assert await edits(client)
 
 
-async def test_a_question_while_the_user_types_is_answered_after_the_pause() -> None:
+async def test_a_question_during_typing_is_answered_after_the_pause() -> None:
     """Clients ask once after a change; a newer question ends the wait of an older one."""
     async with editing() as client:
         client.open(URI, BEFORE)

@@ -297,7 +297,7 @@ def told_late(client: RawClient) -> list[Json]:
     "wish",
     [KNOWS, {"capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"fastcoderLate": True}}}],
 )
-async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json, brake: Brake) -> None:
+async def test_it_is_told_once_and_the_next_request_gets_it(wish: Json, brake: Brake) -> None:
     async with initialized(*TOO_LONG, *brake.steps(STEP_MS), **wish) as client:
         client.open(URI, TEXT, version=7)
         assert await client.inline(URI, 1, 3) == []

@@ -207,7 +207,7 @@ def test_each_handler_knows_when_its_own_message_came_in() -> None:
     assert waits[0] >= 5000 > waits[1]
 
 
-def test_nobody_has_waited_where_nothing_came_in() -> None:
+def test_no_time_is_waited_without_a_message() -> None:
     assert waited_ms() == 0
 
     async def receive() -> float:

@@ -104,7 +104,7 @@ def told(keys: int, *, every_s: float, reason: Callable[[int], Reason | None]) -
     return found
 
 
-def test_a_silent_minute_is_told_once_with_its_most_frequent_reason() -> None:
+def test_a_silent_minute_is_told_once_with_its_main_reason() -> None:
     loading = reasons.loading(Status("loading", 40, "weights"))
     mixed = (SLOW, reasons.superseded(), reasons.superseded(), loading, SLOW)
     assert told(600, every_s=1, reason=lambda key: mixed[key % 5]) == [SLOW]
@@ -112,7 +112,7 @@ def test_a_silent_minute_is_told_once_with_its_most_frequent_reason() -> None:
     assert told(int(SILENT_S) + 1, every_s=1, reason=lambda _: SLOW) == [SLOW]
 
 
-def test_overtaken_by_every_key_is_a_reason_where_there_is_no_other() -> None:
+def test_overtaken_by_every_key_is_the_last_of_the_reasons() -> None:
     [only] = told(200, every_s=1, reason=lambda _: reasons.superseded())
     assert only.hint
 
@@ -290,7 +290,7 @@ def test_the_state_is_told_in_sentences(status: Status, text: str) -> None:
     assert _described(status) == text
 
 
-async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: Brake) -> None:
+async def test_overtaken_cancelled_and_outdated_ones_have_reasons(brake: Brake) -> None:
     async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         client.ask_inline(URI, 0, 2)
@@ -354,7 +354,7 @@ async def test_the_command_shows_it_as_a_message() -> None:
         assert (await client.answer(bad))["error"]["code"] == -32602
 
 
-async def test_reasons_go_along_with_a_rename_and_away_with_the_document() -> None:
+async def test_reasons_follow_a_rename_and_end_with_the_document() -> None:
     other = "file:///project/b.py"
     async with initialized("--says", "") as client:
         client.open(URI, "x = ")

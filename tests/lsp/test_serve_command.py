@@ -109,7 +109,7 @@ def test_another_version_is_told_once(tmp_path: Path) -> None:
     assert installed.news() is None
 
 
-async def test_who_opens_a_file_is_told(tmp_path: Path) -> None:
+async def test_opening_a_file_tells_of_a_new_version(tmp_path: Path) -> None:
     copy = tmp_path / "fastcoder_lsp"
     shutil.copytree(
         Path(fastcoder_lsp.__file__).parent, copy, ignore=shutil.ignore_patterns("*.nb[ic]", "bench", "train")

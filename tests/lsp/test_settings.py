@@ -233,7 +233,7 @@ async def test_a_repositorys_file_names_no_model_and_no_path(tmp_path: Path) -> 
         await refused(client)
 
 
-async def test_what_an_editor_read_from_a_repository_names_no_model_neither() -> None:
+async def test_settings_that_an_editor_read_cannot_name_a_model() -> None:
     """Emacs reads `.dir-locals.el`, VS Code `.vscode/settings.json`, and the server cannot see it."""
     async with running() as client:
         client.settings = EVIL

@@ -84,14 +84,14 @@ def test_limits_of_memory_and_gpus(changed: dict[str, Any], expected: str, becau
     assert because in found.reason
 
 
-def test_where_no_size_keeps_the_limits_the_smallest_is_taken_with_a_word() -> None:
+def test_where_no_size_keeps_the_limits_the_smallest_is_taken() -> None:
     found = choose(machine(8, "60/40 185/107 370/216 848/497", "1813 2699 5717 13442"))
     assert said(found) == "0.5B int4"
     assert "No size keeps all limits" in found.reason
     assert "1.4 s" in found.reason
 
 
-def test_a_precision_that_was_not_timed_is_not_taken_for_a_better_one() -> None:
+def test_an_untimed_precision_is_not_chosen() -> None:
     """Where a prompt alone is too slow, four bits change nothing, and a start leaves out timing them."""
     slow = machine(16, "24/14 74/43 148/86 339/199", "1813 2699 5717 13442")
     left_out = {key: speed for key, speed in slow.speeds.items() if key[1] == 8}

@@ -35,7 +35,7 @@ def leftovers(cache: Path) -> list[Path]:
     return list((cache / "models" / "converted").glob("*"))
 
 
-def test_values_and_tokenizer_survive_and_the_second_time_is_free(tmp_path: Path) -> None:
+def test_conversion_keeps_values_and_runs_once(tmp_path: Path) -> None:
     path = tmp_path / "tiny.gguf"
     weights = write_gguf(path, pre=UNKNOWN)
     shares: list[float] = []
@@ -69,7 +69,7 @@ def test_an_unknown_architecture_is_said_to_be(path: Path, tmp_path: Path) -> No
     assert not leftovers(tmp_path / "cache")
 
 
-def test_too_little_disk_or_memory_says_how_much_is_needed_and_where(tmp_path: Path) -> None:
+def test_too_little_disk_or_memory_names_the_need_and_the_place(tmp_path: Path) -> None:
     with pytest.raises(ResourceError, match=r"needs 1000000\.0 GB in .*free"):
         require_space(tmp_path, 10**15, "fetching")
     with pytest.raises(ResourceError, match=r"needs 1000000\.0 GB of memory"):
@@ -77,7 +77,7 @@ def test_too_little_disk_or_memory_says_how_much_is_needed_and_where(tmp_path: P
 
 
 @pytest.mark.ci
-def test_killed_in_mid_conversion_nothing_half_made_is_ever_found(path: Path, tmp_path: Path) -> None:
+def test_a_killed_conversion_leaves_nothing_half_made(path: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     program = (
         "import sys; from pathlib import Path; from fastcoder_lsp import model\n"

@@ -71,13 +71,13 @@ def test_a_half_fetched_snapshot_is_not_found(cache: Path, hub_cache: Path) -> N
         model.find(SMALL, cache)
 
 
-def test_an_older_whole_snapshot_serves_while_the_newer_is_fetched(cache: Path, hub_cache: Path) -> None:
+def test_an_older_whole_snapshot_serves_during_a_download(cache: Path, hub_cache: Path) -> None:
     old = put_in_hub_cache(hub_cache, SMALL, "old")
     (put_in_hub_cache(hub_cache, SMALL, "new") / "tokenizer.json").unlink()
     assert model.find(SMALL, cache).folder == old
 
 
-def test_auto_takes_the_largest_here_and_names_a_larger_that_fits(cache: Path, hub_cache: Path) -> None:
+def test_auto_takes_the_largest_here_and_names_a_larger_one(cache: Path, hub_cache: Path) -> None:
     put_in_hub_cache(hub_cache, SMALL)
     files = model.find("auto", cache, gpu_bytes=24 * GIB)
     assert files.name == SMALL
@@ -87,7 +87,7 @@ def test_auto_takes_the_largest_here_and_names_a_larger_that_fits(cache: Path, h
     assert model.find("auto", cache, gpu_bytes=0).name == SMALL
 
 
-def test_a_stand_in_is_found_for_what_it_stands_for_and_named_plainly(cache: Path) -> None:
+def test_a_stand_in_is_found_by_its_models_name(cache: Path) -> None:
     known = wheel_model("qwen2.5-coder-0.5b")
     folder = put_converted(cache, known.sha256)
     for name in ("auto", SMALL):
@@ -117,7 +117,7 @@ def test_a_relative_folder_needs_no_dot(cache: Path, tmp_path: Path, monkeypatch
     assert model.find("models/mine", cache).folder == folder
 
 
-def test_a_repositorys_folder_never_passes_for_a_model_of_the_hub(
+def test_a_repositorys_folder_is_no_model_of_the_hub(
     cache: Path, hub_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server runs in repositories: what they hold is not taken for what the hub gave, nor for `auto`."""
@@ -163,7 +163,7 @@ def test_a_conversion_with_a_torn_note_is_none(cache: Path) -> None:
     assert "model pull" in raised.value.hint
 
 
-def test_a_whole_folder_opens_and_its_digest_is_that_of_the_weights(tmp_path: Path) -> None:
+def test_a_whole_folder_opens_with_the_digest_of_its_weights(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "model")
     files = open_folder(folder, name="mine", source="folder", memory=tmp_path / "memory")
     assert files.digest == hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()

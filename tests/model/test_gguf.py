@@ -88,7 +88,7 @@ def test_a_file_that_moves_is_followed(path: Path, cache: Path, tmp_path: Path) 
     open_tensors(files.folder).close()
 
 
-def test_a_copy_that_was_deleted_leaves_the_caches_own_file_in_use(path: Path, cache: Path, tmp_path: Path) -> None:
+def test_a_deleted_copy_leaves_the_caches_file_in_use(path: Path, cache: Path, tmp_path: Path) -> None:
     store, copy = ModelStore.at(cache), tmp_path / "copy.gguf"
     store.open()
     part = replace(WHEEL_MODELS[0].parts[0], size=path.stat().st_size)

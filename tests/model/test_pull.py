@@ -78,7 +78,7 @@ def snapshot(tmp_path: Path) -> Path:
     return tmp_path / "hf" / "hub" / "models--some--model" / "snapshots" / COMMIT
 
 
-def test_it_says_what_it_downloads_and_takes_no_pickle_and_no_code(run: Run, hub: Hub, tmp_path: Path) -> None:
+def test_it_names_its_downloads_and_takes_no_pickle_or_code(run: Run, hub: Hub, tmp_path: Path) -> None:
     done = run("pull", HUB_ID)
     assert done.returncode == 0, done.stderr
     assert "Download: some/model, 303 kB from the hub" in done.stderr
@@ -259,7 +259,7 @@ def test_shards_are_files_of_the_top_folder() -> None:
             RemoteFile(name, 1, "")
 
 
-def test_a_model_of_pickles_is_refused_before_anything_is_fetched(run: Run, hub: Hub) -> None:
+def test_a_model_of_pickles_is_refused_before_any_download(run: Run, hub: Hub) -> None:
     hub.files = {name: data for name, data in hub.files.items() if not name.endswith(".safetensors")}
     done = run("pull", HUB_ID)
     assert done.returncode == ModelInvalidError.exit_code
@@ -366,7 +366,7 @@ def test_doctor_checks_an_edit_model(tmp_path: Path) -> None:
     assert "not a known edit model" in found["coder"]["text"]
 
 
-def test_auto_measures_and_says_its_choice_before_it_asks_the_network(run: Run, hub: Hub, tmp_path: Path) -> None:
+def test_auto_prints_its_choice_before_it_asks_the_network(run: Run, hub: Hub, tmp_path: Path) -> None:
     said = tmp_path / "said"
 
     class Asked(list[str]):

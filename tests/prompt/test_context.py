@@ -200,7 +200,7 @@ def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
 LATER = PromptOptions(context_tokens=300, context_later=True)
 
 
-def test_a_first_prompt_in_a_hurry_goes_without_and_looks_for_nothing() -> None:
+def test_a_hurried_first_prompt_looks_for_no_context() -> None:
     for options, hurried, expected in (
         (LATER, True, 0),
         (LATER, False, 1),
@@ -320,7 +320,7 @@ def chunked(text: str, *names: str) -> Snapshot:
     return Snapshot("a", None, "python", 1, text, extras=extras)
 
 
-def test_the_latest_chunk_is_the_best_one_and_empty_ones_tell_nothing() -> None:
+def test_the_latest_chunk_is_best_and_empty_ones_are_left_out() -> None:
     found = GivenExtras(Given(SNIPPETS)).find(chunked("x", "first", "", "last"), 0, (0, 0))
     assert [one.path for one in sorted(found.snippets, key=lambda one: -one.score)] == ["last", "first"]
     assert {one.source for one in found.snippets} == {""}
@@ -333,7 +333,7 @@ def test_what_is_shown_stays_while_it_is_given() -> None:
     assert [one.path for one in context.find(chunked("x", "c", "b"), 0, (0, 0), shown).snippets] == ["c", "b"]
 
 
-def test_without_chunks_somebody_else_looks() -> None:
+def test_without_chunks_the_repositorys_context_is_used() -> None:
     repository = Given(SNIPPETS, forbidden=frozenset({"/w/secret.py"}))
     context = GivenExtras(repository)
     for each in (chunked("one"), chunked("two", "a")):

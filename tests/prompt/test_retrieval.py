@@ -96,7 +96,7 @@ def test_what_is_imported_stands_nearest() -> None:
     assert all(one.text != first.text for one in ask(files, code, window=100_000))
 
 
-def test_what_may_not_be_read_takes_nobodys_place() -> None:
+def test_an_unreadable_file_takes_no_place() -> None:
     terms, index = Terms(), WordIndex()
     for number in range(40):
         index.put(f"file_{number:02}.py", terms.of(USE))

@@ -153,7 +153,7 @@ def test_a_name_without_an_address(front: Fronts) -> None:
     assert asking.code() == "remote-name"
 
 
-def test_nobody_listens(front: Fronts) -> None:
+def test_no_server_listens(front: Fronts) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert front(f"http://127.0.0.1:{port}").code() == "remote-refused"
@@ -171,7 +171,7 @@ def full_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_nobody_answers(full_port: int, front: Fronts) -> None:
+def test_no_server_answers(full_port: int, front: Fronts) -> None:
     assert front(f"http://127.0.0.1:{full_port}", timeouts=Timeouts(connect_s=0.5)).code() == "remote-unreachable"
 
 

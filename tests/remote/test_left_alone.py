@@ -24,7 +24,7 @@ from tests.remote.scripted_server import (
 )
 
 
-def test_who_types_on_learns_that_a_server_is_silent(serve: Serve, front: Fronts) -> None:
+def test_typing_on_shows_that_a_server_is_silent(serve: Serve, front: Fronts) -> None:
     """Each key hangs up on the question before it, so that none waits for long enough to be given up by itself."""
 
     def handler(request: Request) -> Reply:

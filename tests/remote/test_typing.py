@@ -96,7 +96,7 @@ def test_many_hang_ups_leave_nothing_behind(serve: Serve, front: Fronts) -> None
     until(lambda: process.num_fds() <= files + 12 and threading.active_count() <= until_then + 6)
 
 
-def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(serve: Serve, front: Fronts) -> None:
+def test_a_key_before_the_first_letter_is_judged_with_it(serve: Serve, front: Fronts) -> None:
     says, server, asking = begun(serve, front, branching, ready=True)
     asking.submit(BEFORE)
     until(lambda: server.asked("/infill"))
@@ -140,7 +140,7 @@ def test_a_slow_server_is_told_and_its_text_comes_late(serve: Serve, front: Fron
     assert asking.ask(BEFORE).finish == "typed-through"
 
 
-def test_who_waits_no_more_is_worked_for_until_the_background_ends(serve: Serve, front: Fronts) -> None:
+def test_a_cancelled_request_is_worked_on_in_the_background(serve: Serve, front: Fronts) -> None:
     says, server, asking = begun(serve, front, ready=True)
     future = asking.submit(BEFORE, policy=Policy(background_ms=100, ahead=False))
     until(lambda: server.asked("/infill"))
@@ -162,7 +162,7 @@ def test_an_invoked_request_gets_alternatives(serve: Serve, front: Fronts) -> No
     assert "seed" not in server.asked("/infill")[0].body
 
 
-def test_alternatives_of_this_programs_own_server_come_in_one_answer(serve: Serve, front: Fronts) -> None:
+def test_our_servers_alternatives_come_in_one_answer(serve: Serve, front: Fronts) -> None:
     def handler(request: Request) -> Reply:
         if request.path == "/infill":
             reply = {"content": "first", "stop": True, "stop_type": "eos"}

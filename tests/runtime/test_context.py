@@ -212,7 +212,7 @@ MODELS = (
     ("importing", "name"),
     [("from shop.models import Customer, Order", "shop/models.py"), ("from .models import Order", "shop/models.py")],
 )
-def test_an_imported_class_is_shown_whole_before_what_shares_words(tmp_path: Path, importing: str, name: str) -> None:
+def test_an_imported_class_comes_whole_and_before_shared_words(tmp_path: Path, importing: str, name: str) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / name).write_text(MODELS)
     for number in range(6):
@@ -237,7 +237,7 @@ def test_imported_definitions_of_scripts(tmp_path: Path) -> None:
     assert [one.text for one in snippets if one.line][:1] == ["export interface Order {\n  total: number\n}"]
 
 
-def test_an_imported_definition_that_may_not_be_read_is_not_shown(root: Path) -> None:
+def test_an_unreadable_imported_definition_is_not_shown(root: Path) -> None:
     """It goes through the same rules as every other file."""
     text = "from app.hidden import Hidden\n\nh = Hidden()\nh."
     assert not any("Hidden" in one.text for one in found_at(finder(root), main(root, text), len(text)) if one.line)

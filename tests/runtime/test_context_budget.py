@@ -32,7 +32,7 @@ from tests.runtime.context_folder import USE, edited, finder, found_at, main
 
 
 @pytest.mark.parametrize("prefill_ms", [0.01, 1.0, 50.0])
-def test_who_says_yes_or_no_is_not_asked_by_the_machine(prefill_ms: float) -> None:
+def test_yes_and_no_hold_at_any_speed(prefill_ms: float) -> None:
     assert context_tokens(True, prefill_ms) == CONTEXT_TOKENS
     assert context_tokens(False, prefill_ms) == 0
 
@@ -60,7 +60,7 @@ def test_a_prompt_fits_a_small_memory_however_much_is_typed(told: int) -> None:
     assert prompt_options(600, 3968) == PromptOptions(limit=2000, context_tokens=600)
 
 
-def test_auto_takes_what_is_read_beside_within_a_second_and_a_half() -> None:
+def test_auto_takes_context_that_is_read_in_1_5_seconds() -> None:
     told = [context_tokens("auto", prefill_ms) for prefill_ms in (0.02, 0.56, 0.99, 2.5, 3.0, 4.9, 5.1, 1e9)]
     assert told == [600, 600, 600, 600, 500, 306, 0, 0]
     for tenth in range(1, 60):

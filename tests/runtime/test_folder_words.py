@@ -188,7 +188,7 @@ def test_what_is_told_during_a_look_is_not_lost(root: Path, monkeypatch: pytest.
     assert words._looked_by is other
 
 
-def test_a_folder_whose_changes_are_told_is_rarely_looked_through(root: Path) -> None:
+def test_a_watched_folder_is_rarely_scanned(root: Path) -> None:
     clock = Clock()
     words = looked(root, clock)
     words._spent_s = 0.0

@@ -79,7 +79,7 @@ def test_four_bits_are_measured_only_where_they_may_decide(
     assert measuring.asked == [8, 4, 8, 4]
 
 
-def test_avx2_may_read_a_prompt_in_four_bits_where_eight_are_too_slow(
+def test_avx2_takes_four_bits_where_eight_are_too_slow(
     tmp_path: Path, on: Callable[[int], Measuring], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two cores of AVX2: eight bits miss the prompt's limit, so four are measured, and the choice says why."""
@@ -100,9 +100,7 @@ def test_a_gpu_that_has_room_decides_without_times(tmp_path: Path, on: Callable[
     assert not measuring.asked
 
 
-def test_a_busy_machine_is_measured_again_a_few_times_and_the_least_counts(
-    tmp_path: Path, on: Callable[[int], Measuring]
-) -> None:
+def test_a_busy_machine_is_measured_again_and_the_least_counts(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
     measuring = on(0)
     measuring.disturbed = True
     for _ in range(5):
@@ -123,7 +121,7 @@ def test_the_first_times_of_a_busy_machine_change_no_precision(tmp_path: Path, o
         assert bits_by_choice(Settings(), NEXT, tmp_path, 0) == bits
 
 
-def test_doctor_says_that_the_first_times_of_a_busy_machine_change_no_precision(
+def test_doctor_says_that_busy_times_change_no_precision(
     tmp_path: Path, on: Callable[[int], Measuring], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise it would name a precision that the model does not run in, without a reason."""

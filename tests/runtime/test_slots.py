@@ -74,7 +74,7 @@ def test_a_renamed_document_takes_its_cache_along() -> None:
 
 
 @pytest.mark.parametrize(("method", "kept"), [("medusa", (2,)), (None, ())])
-def test_states_are_kept_for_the_drafter_before_anybody_asks(
+def test_states_are_kept_for_the_drafter_before_a_request(
     method: str | None, kept: tuple[int, ...], tmp_path: Path
 ) -> None:
     device = MeanDevice(1 << 40)

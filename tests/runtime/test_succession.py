@@ -152,7 +152,7 @@ def test_a_smaller_model_answers_while_the_wanted_one_comes(cache: Path, server:
     assert ask(host, heard) == "many"
 
 
-def test_the_smaller_one_comes_back_where_a_gpu_cannot_run_the_wanted_one(
+def test_the_smaller_model_returns_where_a_gpu_cannot_run_it(
     cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the download, and at the next start: nothing was prepared beside the one that answered."""
@@ -176,9 +176,7 @@ def test_the_smaller_one_comes_back_where_a_gpu_cannot_run_the_wanted_one(
     assert succession.load_first(settings, lambda _share, _what: None).info.model == SMALL
 
 
-def test_the_costs_of_what_takes_over_are_corrected_and_its_first_hour_begins(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_larger_models_costs_are_corrected_at_the_switch(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was prepared at low priority, beside the one that answered."""
     choose_large(cache, monkeypatch)
     put(cache, SMALL, "few\n")
@@ -225,7 +223,7 @@ succession.main()
         (FULL_DISK, "the disk is full", 900.0),
     ],
 )
-def test_the_smaller_one_goes_on_where_the_wanted_one_cannot_be_prepared(
+def test_the_smaller_model_stays_where_the_larger_fails(
     cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str, why: str, silent_s: float
 ) -> None:
     monkeypatch.setattr(second_process, "SILENT_S", silent_s)
@@ -283,7 +281,7 @@ def test_nothing_follows_once_the_smaller_one_is_switched_off(cache: Path, serve
         heard.wait(lambda: host.facts().succession)
 
 
-def test_settings_that_change_while_the_smaller_one_is_loaded_count(cache: Path) -> None:
+def test_settings_that_change_during_a_load_count(cache: Path) -> None:
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
     began, go = threading.Event(), threading.Event()

@@ -53,7 +53,7 @@ def test_a_request_without_a_key_gets_the_whole_prompt(more: dict[str, Any], inv
     assert one.shown() == SHOWN
 
 
-def test_nothing_is_exchanged_in_the_middle_of_a_line_while_one_types() -> None:
+def test_nothing_is_exchanged_inside_a_line_while_typing() -> None:
     one = Typist(given=Given(LONG), budget=600)
     one.type("    value = one(two) + three(four) + five(six)")
     assert one.prepared() > 300
@@ -89,7 +89,7 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
 
 
 @pytest.mark.parametrize("candidates", [1, 3])
-def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt(candidates: int) -> None:
+def test_a_second_key_waits_for_the_text_of_the_whole_prompt(candidates: int) -> None:
     long, changed = "".join(f"value_{number} = compute({number})\n" for number in range(400)), 0
     for number in range(8):
         before = f"{long}    v{number} = "
@@ -139,7 +139,7 @@ def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 6, 8])
-def test_code_that_a_busy_machine_has_read_is_followed_by_its_text(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_read_on_a_busy_machine_is_followed_by_its_text(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = Typist(given=Given(LONG), budget=600, whole=True, edited=False, policy=Policy())
     expected.before += "    v0 = "
     whole = expected.answer().text
@@ -181,7 +181,7 @@ def test_a_question_waits_for_one_piece_at_most() -> None:
         assert one.clock.ms - turn <= 61.0
 
 
-def test_after_the_exchange_the_model_says_what_it_says_by_itself() -> None:
+def test_an_exchange_changes_no_text() -> None:
     one = Typist(whole=True)
     one.type("    value = one(two)\n")
     one.rest(3000)
@@ -198,7 +198,7 @@ def test_after_the_exchange_the_model_says_what_it_says_by_itself() -> None:
 
 
 @pytest.mark.parametrize("far", [False, True])
-def test_what_holds_no_more_is_planned_anew_and_its_beginning_stays(far: bool) -> None:
+def test_an_outdated_plan_is_made_anew_and_keeps_its_beginning(far: bool) -> None:
     one = preparing(500)
     held, before = one.prepared(), one.computed()
     if far:

@@ -80,7 +80,7 @@ def happen(one: Typist, event: str, how: object) -> None:
     ]
 )
 @settings(max_examples=30, deadline=None)
-def test_a_text_is_what_the_model_says_to_the_prompt_that_is_shown(stretches: list[list[tuple[str, object]]]) -> None:
+def test_a_text_is_the_models_answer_to_the_shown_prompt(stretches: list[list[tuple[str, object]]]) -> None:
     one = Typist(whole=True, given=Given(SNIPPETS), budget=600)
     for stretch in stretches:
         for event, how in stretch:

@@ -112,7 +112,7 @@ def test_a_front_that_cannot_be_told_costs_the_others_nothing() -> None:
     assert future.result(0).text == WHOLE
 
 
-def test_what_a_front_leaves_behind_is_collected_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_fronts_memory_is_collected_when_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, (leaving, staying) = loaded(2)
     collected: list[float] = []
     counting = SimpleNamespace(
@@ -200,7 +200,7 @@ def test_a_failed_load_answers_all_waiting_and_is_retried() -> None:
     assert future.result(0).text == WHOLE
 
 
-def test_who_only_looks_on_is_told_how_a_load_ends() -> None:
+def test_an_idle_front_is_told_how_a_load_ends() -> None:
     shared = Shared(MODEL)
     asking, idle = shared.open(PATIENT), shared.open(PATIENT)
     asking.ask(START)
@@ -223,7 +223,7 @@ def test_what_one_front_cannot_have_the_others_have() -> None:
     assert shared.loads == 1
 
 
-def test_who_loads_it_anew_takes_nothing_from_the_others() -> None:
+def test_a_reload_takes_nothing_from_other_fronts() -> None:
     shared, (left, right) = loaded(2)
     future = right.ask(START)
     shared.work(pieces=8)

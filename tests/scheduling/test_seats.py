@@ -41,7 +41,7 @@ def test_a_piece_each_in_turn() -> None:
         assert (left.engine().steps, right.engine().steps) == (before[0] + 1, before[1] + 1)
 
 
-def test_whose_turn_it_is_is_known_while_somebody_waits() -> None:
+def test_the_turn_is_known_while_a_front_waits() -> None:
     shared, (one, two) = loaded(2)
     scheduler = shared.scheduler
     assert scheduler.turn_of() is None
@@ -88,7 +88,7 @@ def test_clients_that_share_a_model_are_answered_in_time(people: int, lines: int
 
 
 @pytest.mark.parametrize("others", [1, 2, 3])
-def test_what_others_do_until_ones_next_turn_is_part_of_ones_time(others: int) -> None:
+def test_other_fronts_turns_count_towards_a_budget(others: int) -> None:
     shared, (hurried, *patient) = loaded(1 + others, PATIENT, says=BLOCK)
     for budget_ms in range(600, 700, 7):
         hurried.policy = Policy(automatic_ms=budget_ms, invoked_ms=900, background_ms=1)
@@ -115,7 +115,7 @@ def test_endless_requests_of_one_client_delay_no_other(policy: Policy) -> None:
     assert future.result(0).text == WHOLE
 
 
-def test_work_in_advance_yields_to_anybodys_question() -> None:
+def test_work_in_advance_yields_to_every_question() -> None:
     shared, (idle, busy) = loaded(2, HURRIED)
     idle.ask("# a long beginning\n" * 60 + START)
     shared.work(until=idle.asked[-1][2].done)

@@ -34,7 +34,7 @@ EMACS_LOOK = """
 """
 
 
-def test_the_source_distribution_holds_what_is_read_built_and_tested(sdist: Path) -> None:
+def test_the_source_distribution_has_all_that_it_needs(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     pages = {"README.md", "LICENSE", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"}

@@ -64,7 +64,7 @@ def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord
     return asyncio.run(asked())
 
 
-def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: TargetServer) -> None:
+def test_it_answers_only_with_a_key(own: OwnServer, server: TargetServer) -> None:
     assert one(server).right
     assert one(TargetServer(own.url, ("fck_00000000_wrong",))).code == 401
     assert one(TargetServer(own.url)).code == 401
@@ -145,7 +145,9 @@ def test_too_much_is_refused_with_a_time(own: OwnServer, server: TargetServer) -
     assert one(server).right
 
 
-def test_who_hangs_up_holds_nothing(own: OwnServer, server: TargetServer, keys: tuple[KeyFile, list[str]]) -> None:
+def test_a_closed_connection_holds_nothing(
+    own: OwnServer, server: TargetServer, keys: tuple[KeyFile, list[str]]
+) -> None:
     body = b'{"input_prefix": "x = "}'
     for number in range(80):
         with socket.create_connection(("127.0.0.1", own.port)) as gone:

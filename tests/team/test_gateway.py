@@ -96,7 +96,7 @@ def test_without_keys_only_this_machine_is_served(start: Start) -> None:
     assert team.call("/infill", ASK, headers={"Host": "localhost:1"})[0] == 200
 
 
-def test_metrics_are_for_those_who_may_read_them(start: Start, keys: KeyFile) -> None:
+def test_metrics_need_a_key_for_metrics(start: Start, keys: KeyFile) -> None:
     ada, watch = keys.add("ada"), keys.add("prometheus", metrics=True)
     team = start(keys=keys)
     for _ in range(2):

@@ -71,7 +71,7 @@ def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
     assert sorted(places(second)) == sorted(one.place for one in calls if preferred(one.place, ["c", "d"])[0] == "d")
 
 
-def test_who_is_wanted_soon_reads_little() -> None:
+def test_a_replica_that_is_needed_soon_reads_little() -> None:
     old, new = ReplicaCalls("a", "1", ()), ReplicaCalls("b", "2", ())
     assert time_to_read([old], "1") == time_to_read([], "1") == READ_SOON_S < READ_S
     assert time_to_read([old], "2") == time_to_read([new, old], "2") == READ_S

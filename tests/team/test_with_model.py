@@ -67,7 +67,7 @@ def work(replica: TeamReplica, tenant: Tenant) -> list[tuple[str, int, int, int]
     return asyncio.run(asked())
 
 
-def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tenants_do_not_change_the_work_for_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     steady.stop_the_clock(monkeypatch)
     written = list[object]()
     monkeypatch.setattr(EvidenceCounts, "save", lambda *told: written.append(told))

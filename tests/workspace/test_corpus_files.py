@@ -49,7 +49,7 @@ def test_traps_among_installed_packages_are_passed_over(packages: Path, tmp_path
 
 
 @pytest.mark.parametrize("part", [".venv", ".venv/lib", ".venv/lib/python3.11", ".venv/lib/python3.11/site-packages"])
-def test_an_environment_that_lies_elsewhere_is_not_the_workspaces(packages: Path, tmp_path: Path, part: str) -> None:
+def test_an_environment_elsewhere_is_not_the_workspaces(packages: Path, tmp_path: Path, part: str) -> None:
     work = tmp_path / "work"
     assert installed(work) == [packages]
     (work / part).rename(tmp_path / "elsewhere")

@@ -56,7 +56,7 @@ def test_patterns_mean_what_git_takes_them_for(tmp_path: Path) -> None:
     assert wrong == []
 
 
-def test_names_that_differ_in_case_are_one_where_the_system_says_so() -> None:
+def test_case_is_ignored_where_the_system_ignores_it() -> None:
     for pattern in ("Secret.PY", "/sub/secret.py", "*.Py", "[S]ecret.*"):
         folded = Patterns([pattern], ignores_case=True)
         state = folded.match(folded.start, "SUB", is_folder=True).below if "/" in pattern else folded.start

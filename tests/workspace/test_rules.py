@@ -78,7 +78,7 @@ def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("name", [".gitignore", "sub/.gitignore", "sub/.fastcoderignore", ".git/info/exclude"])
-def test_an_ignore_file_that_is_not_heeded_whole_ignores_its_folder(root: Path, name: str, ending: str) -> None:
+def test_an_ignore_file_that_is_too_long_ignores_its_folder(root: Path, name: str, ending: str) -> None:
     hidden, near, far = (write(root, one) for one in ("sub/hidden.py", "sub/near.py", "other.py"))
     of, ignore = rules(root), write(root, name, f"*.log\n{ending}\nhidden.py\n")
     assert of.may_read(hidden) is of.may_read(near) is ExclusionReason.IGNORED
@@ -139,7 +139,7 @@ def test_an_ignore_file_in_another_encoding_names_bytes(root: Path) -> None:
     assert rules(root).may_read(path) is ExclusionReason.IGNORED
 
 
-def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path) -> None:
+def test_our_ignore_file_and_setting_hold_for_open_documents(root: Path) -> None:
     """`.fastcoderignore` and `read.exclude` stop suggestions; what only git ignores may be edited with them."""
     write(root, ".gitignore", "scratch.py\n")
     write(root, ".fastcoderignore", "private/\n")
@@ -180,7 +180,7 @@ def test_code_about_secrets_is_code(root: Path, name: str) -> None:
     assert rules(root).may_read(write(root, name)) is None
 
 
-def test_nothing_outside_the_folders_is_read_through_links_neither(root: Path, tmp_path: Path) -> None:
+def test_links_lead_to_nothing_outside_the_folders(root: Path, tmp_path: Path) -> None:
     outside = write(tmp_path, "outside/secret.py")
     secret = write(root, "deploy/server.pem")
     code = write(root, "real.py")
@@ -267,7 +267,7 @@ def test_a_tree_that_is_a_trap_is_listed_in_part(root: Path) -> None:
     assert given(rules(root), root) == {"d/d/near.py"}
 
 
-def test_what_a_folder_above_says_is_known_anew_when_its_file_changes(root: Path) -> None:
+def test_a_changed_ignore_file_of_a_parent_folder_is_read_again(root: Path) -> None:
     path = write(root, "a/b/c.py")
     of = rules(root)
     assert of.may_complete(path, "python") is None

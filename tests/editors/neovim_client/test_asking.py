@@ -141,7 +141,7 @@ def test_the_explanation_does_not_take_the_focus(neovim: Scripted) -> None:
     wait_for(lambda: editor.lua(windows) == 1, "it closes")
 
 
-def test_why_in_a_buffer_without_a_server_is_the_editors_own_word(neovim: Scripted) -> None:
+def test_why_without_a_server_is_answered_by_the_editor(neovim: Scripted) -> None:
     """The server has never seen it: what it would say of it is no help."""
     editor = neovim()
     editor.lua("scripted.why = { text = 'Unknown.', items = {} }")
@@ -247,7 +247,7 @@ def test_the_notice_says_the_servers_reason(neovim: Scripted, line: int, told: s
 
 @pytest.mark.parametrize("wide", [True, False], ids=["on a long line", "in a narrow window"])
 @pytest.mark.parametrize("wrap", ["wrap", "nowrap"])
-def test_a_notice_without_room_behind_the_line_stands_in_a_corner(neovim: Scripted, wrap: str, wide: bool) -> None:
+def test_a_notice_without_room_behind_a_line_is_in_a_corner(neovim: Scripted, wrap: str, wide: bool) -> None:
     editor = neovim("x" * (70 if wide else 5) + "\n" * 30, more=f"vim.cmd('set columns=80 lines=24 {wrap}')")
     if not wide:
         editor.lua("vim.cmd('vsplit') vim.api.nvim_win_set_width(0, 30)")

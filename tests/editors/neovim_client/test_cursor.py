@@ -33,7 +33,7 @@ def test_a_place_is_sent_where_the_cursor_rests(neovim: Scripted) -> None:
     assert isinstance(message["textDocument"]["version"], int)
 
 
-def test_no_place_is_sent_with_a_selection_or_where_the_client_is_off(neovim: Scripted) -> None:
+def test_no_cursor_is_sent_with_a_selection_or_when_switched_off(neovim: Scripted) -> None:
     editor = opened(neovim)
     editor.type("ggvj")
     settle(editor)

@@ -161,7 +161,7 @@ OFF = "scripted.tell('fastcoder/status', { state = 'off', message = '', hint = '
 
 
 @pytest.mark.parametrize(("wanted", "switch"), [("false", ""), ("true", "vim.b.fastcoder = false"), ("true", OFF)])
-def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted, wanted: str, switch: str) -> None:
+def test_no_server_is_asked_for_unused_definitions(neovim: Scripted, wanted: str, switch: str) -> None:
     editor = opened(neovim, wanted=wanted)
     knows(editor)
     if switch:

@@ -75,7 +75,7 @@ def test_status_for_the_statusline(neovim: Scripted) -> None:
     assert editor.status() == ""
 
 
-def test_the_status_says_who_is_asked_in_the_models_place(neovim: Scripted) -> None:
+def test_the_status_names_the_server_in_place_of_the_model(neovim: Scripted) -> None:
     editor = neovim()
 
     def said(state: str, asks: str | None) -> str:

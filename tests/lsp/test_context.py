@@ -116,7 +116,7 @@ def test_the_last_copies_are_kept_the_newest_first() -> None:
     assert copies(documents) == ["line_2 = 2", "line_3 = 3"], "it is not open any more"
 
 
-def test_blank_lines_around_are_left_and_positions_behind_the_end() -> None:
+def test_blank_lines_and_positions_behind_the_end_are_left_out() -> None:
     of, documents = session("\n\n  \nvalue = 1\n\n\n")
     yanked(of, copied(0, LAST_LINE))
     assert documents.yanks == (Yank("/w/a.py", 3, "value = 1"),)
@@ -170,7 +170,7 @@ def test_a_malformed_place_of_a_copy_changes_nothing(params: object, caplog: pyt
     assert "ignored fastcoder/yanked" in caplog.text
 
 
-def test_what_is_of_another_version_or_of_no_file_or_unwanted_is_left(caplog: pytest.LogCaptureFixture) -> None:
+def test_copies_of_other_versions_and_closed_files_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     """Without a word: a client may be ahead, and need not know the settings of each folder."""
     with caplog.at_level(logging.WARNING):
         of, documents = session()
@@ -407,7 +407,7 @@ async def test_a_remote_server_gets_no_text_because_a_cursor_rests(tmp_path: Pat
     assert rested(editor) == []
 
 
-async def test_a_cursor_in_a_document_that_is_not_completed_is_not_followed(tmp_path: Path) -> None:
+async def test_a_cursor_in_an_excluded_document_is_not_followed(tmp_path: Path) -> None:
     editor = Editor(tmp_path)
     editor.types("x")
     uri = (tmp_path / ".env").as_uri()
