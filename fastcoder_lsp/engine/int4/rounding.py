@@ -37,15 +37,13 @@ NEIGHBOURS = 3  # candidate factors of a group for each sign: the smallest one t
 
 
 @kernel
-def round_rows(
-    weights_NK: Floats, importance_K: Floats, steps_NK: Int8s, factors_NG: Int8s, sums_N: Int32s, scales_N: Floats
-) -> None:
-    """Round every row, K a multiple of 32; `importance_K` weighs the squared errors.
+def round_rows(weights_NK: Floats, steps_NK: Int8s, factors_NG: Int8s, sums_N: Int32s, scales_N: Floats) -> None:
+    """Round every row, K a multiple of 32.
 
     Fills `steps_NK` with q, `factors_NG` with g, `sums_N` with Σ g·q, and `scales_N` with the scale, by least squares
     once g and q are chosen.
     """
-    groups, importance = weights_NK.shape[1] // GROUP, importance_K.ctypes.data
+    groups = weights_NK.shape[1] // GROUP
     for row in range(weights_NK.shape[0]):
         weights = weights_NK[row].ctypes.data
         whole = _whole_scale(weights, groups)
@@ -53,17 +51,15 @@ def round_rows(
         for turn in range(TRIES):
             tried, error = whole * (np.float32(1) - STEP * np.float32(turn)), np.float32(0)
             for group in range(groups):
-                at = group * GROUP * 4
-                error += _best_factor(weights + at, importance + at, tried)[1]
+                error += _best_factor(weights + group * GROUP * 4, tried)[1]
             if error < best:
                 best, scale = error, tried
         across, square, total = np.float32(0), np.float32(0), np.int32(0)
         for group in range(groups):
             at = group * GROUP * 4
-            factor = _best_factor(weights + at, importance + at, scale)[0]
-            more_across, more_square, more = _write(
-                weights + at, importance + at, scale, factor, steps_NK[row].ctypes.data + group * GROUP
-            )
+            factor = _best_factor(weights + at, scale)[0]
+            steps = steps_NK[row].ctypes.data + group * GROUP
+            more_across, more_square, more = _write(weights + at, scale, factor, steps)
             across, square, total = across + more_across, square + more_square, total + np.int32(more)
             factors_NG[row, group] = np.int8(factor)
         scales_N[row], sums_N[row] = across / square if square > 0 else scale, total
@@ -78,10 +74,9 @@ def _whole_scale(weights: int, groups: int) -> Any:
 
 
 @inner
-def _best_factor(weights: int, importance: int, scale: Any) -> tuple[Any, Any]:
+def _best_factor(weights: int, scale: Any) -> tuple[Any, Any]:
     """The factor of a group with the least error, and that error."""
     first, second = v_load(weights), v_load(weights + 4 * LANES)
-    first_counts, second_counts = v_load(importance), v_load(importance + 4 * LANES)
     zero = v_splat(np.float32(0))
     highest = v_peak(v_max(v_max(first, second), zero))
     lowest = v_peak(v_max(v_max(v_sub(zero, first), v_sub(zero, second)), zero))
@@ -94,8 +89,7 @@ def _best_factor(weights: int, importance: int, scale: Any) -> tuple[Any, Any]:
             size = min(max(holding - np.float32(below), np.float32(1)), np.float32(MOST))
             factor = size if sign == 0 else -size
             step, inverse = v_splat(factor * scale), v_splat(np.float32(1) / (factor * scale))
-            error = v_add(_error(first, first_counts, step, inverse), _error(second, second_counts, step, inverse))
-            total = v_sum(error)
+            total = v_sum(v_add(_error(first, step, inverse), _error(second, step, inverse)))
             if total < least:
                 best, least = factor, total
     return best, least
@@ -108,23 +102,22 @@ def _steps(values: Any, inverse: Any) -> Any:
 
 
 @inlined
-def _error(values: Any, counts: Any, step: Any, inverse: Any) -> Any:
+def _error(values: Any, step: Any, inverse: Any) -> Any:
     away = v_sub(values, v_mul(_steps(values, inverse), step))
-    return v_mul(v_mul(away, away), counts)
+    return v_mul(away, away)
 
 
 @inner
-def _write(weights: int, importance: int, scale: Any, factor: Any, steps: int) -> tuple[Any, Any, Any]:
-    """Store a group's q; Σ counts·w·g·q, Σ counts·(g·q)², Σ g·q."""
+def _write(weights: int, scale: Any, factor: Any, steps: int) -> tuple[Any, Any, Any]:
+    """Store a group's q; Σ w·g·q, Σ (g·q)², Σ g·q."""
     zero = v_splat(np.float32(0))
     across, square, total, inverse = zero, zero, zero, v_splat(np.float32(1) / (factor * scale))
     stored = v_splat(np.float32(-128))  # bytes are stored with 128 added
     for at in range(0, GROUP, LANES):
-        values, counts = v_load(weights + 4 * at), v_load(importance + 4 * at)
+        values = v_load(weights + 4 * at)
         q = _steps(values, inverse)
         whole = v_mul(q, v_splat(factor))
-        counted = v_mul(whole, counts)
-        across, square, total = v_fma(values, counted, across), v_fma(whole, counted, square), v_add(whole, total)
+        across, square, total = v_fma(values, whole, across), v_fma(whole, whole, square), v_add(whole, total)
         store_bytes(steps + at, v_add(q, stored), np.float32(1), 4)
     return v_sum(across), v_sum(square), v_sum(total)
 
@@ -138,20 +131,18 @@ class Rounded(NamedTuple):
     scales_N: Floats
 
 
-def round_matrix(weight_NK: Floats, importance_K: Floats | None = None) -> Rounded:
-    """Rows rounded each by itself; `importance_K`: weights of errors, None for equal ones."""
+def round_matrix(weight_NK: Floats) -> Rounded:
+    """Rows rounded each by itself."""
     count, size = weight_NK.shape
     steps_NK, factors_NG = np.empty((count, size), np.int8), np.empty((count, size // GROUP), np.int8)
     sums_N, scales_N = np.empty(count, np.int32), np.empty(count, np.float32)
-    if importance_K is None:
-        importance_K = np.ones(size, np.float32)
-    round_rows(np.ascontiguousarray(weight_NK), importance_K, steps_NK, factors_NG, sums_N, scales_N)
+    round_rows(np.ascontiguousarray(weight_NK), steps_NK, factors_NG, sums_N, scales_N)
     return Rounded(steps_NK, factors_NG, sums_N, scales_N)
 
 
-def pack_rows(weight_NK: Floats, kind: DotKind, importance_K: Floats | None = None) -> tuple[Int8s, Int32s, Floats]:
+def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[Int8s, Int32s, Floats]:
     """Rounded weights as [block][K/32][line], Σ w · 128, scales; the last block is filled up with zeros."""
-    return lay_out(round_matrix(weight_NK, importance_K), kind)
+    return lay_out(round_matrix(weight_NK), kind)
 
 
 def lay_out(rounded: Rounded, kind: DotKind) -> tuple[Int8s, Int32s, Floats]:
