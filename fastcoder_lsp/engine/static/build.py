@@ -23,7 +23,6 @@ from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
 from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.static.weights import (
-    HEAD,
     PRODUCTS,
     Make,
     ModelWeights,
@@ -32,6 +31,7 @@ from fastcoder_lsp.engine.static.weights import (
     read_model,
     working_product,
 )
+from fastcoder_lsp.engine.weights import HEAD
 from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import psutil
 import torch
 
 from fastcoder_lsp.core import Progress
@@ -100,10 +101,6 @@ class CpuDevice:
 
     def memory(self) -> Memory:
         """The device's memory, total and free."""
-        try:
-            import psutil  # noqa: PLC0415 a machine that only runs benchmarks may lack it
-        except ImportError:
-            return Memory(1 << 40, 1 << 40)
         found = psutil.virtual_memory()
         return Memory(found.total, found.available)
 

@@ -231,7 +231,6 @@ class StaticEngine(TreeEngine, Preparing):
             cached=cached,
             sampler=sampler,
             pending=tree.pending,
-            room=room,
         )
         if allowed:
             programs.bind(allowed, len(tree))

@@ -3,13 +3,12 @@
 Every width has a layout of its own, so that a copy is no longer than its program needs. The host numbers the rows so
 that "row j is above row i" is a comparison: rows get places in the order of a walk, so that a row's descendants lie in
 one stretch behind it, `enter`…`leave`; row i sees row j if j's stretch holds i's `enter`. The cached text is one more
-row above all real ones, and the padding behind the rows is one without descendants. `lay_out` is compiled if numba is
-installed.
+row above all real ones, and the padding behind the rows is one without descendants.
 
 Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,20 +20,23 @@ from fastcoder_lsp.core import Sampler
 from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.core.noise import seed_start
 from fastcoder_lsp.engine.static.device import Device
+from fastcoder_lsp.kernels import kernel
+from fastcoder_lsp.kernels.decorators import FixedTypes
 
-HEAD = 8  # numbers before the rows: cached, noise, top-k, pending, room, one unused, temperature, top-p, both floats
-FLOATS = 6  # where the floats begin; they lie in the same buffer, bit for bit
+HEAD = 5  # numbers before the rows: cached, noise, top-k, temperature, top-p
+FLOATS = 3  # where the floats begin; they lie in the same buffer, bit for bit
 EDGES = 2  # columns of a stretch beside the rows: the cached text before them, and the padding behind them
 FAR = 1 << 40  # a place that no row has
-NOWHERE = -2  # the parent of a row that is no draft, or cannot be accepted
 
 
 def input_size(width: int) -> int:
-    """How many numbers a program of `width` rows reads: the head, four of each row, and two of each stretch."""
-    return HEAD + 4 * width + 2 * (width + EDGES)
+    """How many numbers a program of `width` rows reads: the head, three of each row, and two of each stretch."""
+    return HEAD + 3 * width + 2 * (width + EDGES)
 
 
-def _lay_out(
+@FixedTypes
+@kernel
+def lay_out(
     tokens_N: Any, parents_N: Any, pending: Any, cached: Any, width: Any, vocabulary: Any, numbers: Any, free: Any
 ) -> bool:
     """Fill `numbers` after the head, for a tree of N rows in a program of `width`; `free` has N + 1 places.
@@ -47,8 +49,8 @@ def _lay_out(
         above = parents_N[row]
         if above >= row or above < -1 or (row < pending and above != row - 1):
             return False
-    positions, slots, above_row = HEAD + width, HEAD + 2 * width, HEAD + 3 * width
-    enter = HEAD + 4 * width + 1
+    positions, slots = HEAD + width, HEAD + 2 * width
+    enter = HEAD + 3 * width + 1
     leave = enter + width + EDGES
     numbers[enter - 1], numbers[leave - 1] = 0, count
     numbers[enter + width], numbers[leave + width] = FAR, 0
@@ -67,50 +69,29 @@ def _lay_out(
         numbers[positions + row] = cached if above < 0 else numbers[positions + above] + 1
         known = 0 <= tokens_N[row] < vocabulary
         numbers[HEAD + row] = tokens_N[row] if known else 0
-        numbers[above_row + row] = above if known and row >= pending else NOWHERE
     for row in range(count, width):
         numbers[enter + row], numbers[leave + row] = row, row + 1
         numbers[positions + row], numbers[HEAD + row] = cached, 0
-        numbers[above_row + row] = NOWHERE
     for row in range(width):
         numbers[slots + row] = cached + row
     return True
-
-
-def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
-    try:
-        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 imports numba
-        from fastcoder_lsp.kernels.decorators import FixedTypes  # noqa: PLC0415 imports packages that a benchmark may lack
-    except ImportError:
-        return function
-    return FixedTypes(kernel(function))
-
-
-lay_out: Callable[
-    [Int64s, Int64s, int, int, int, int, Int64s, Int64s],
-    bool,
-] = _compiled(_lay_out)
-"""`_lay_out`, compiled if numba is installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """A program's view of its inputs, all on the device.
 
-    The scalars are the sampler's parameters, and the numbers of cached tokens, pending rows and acceptable drafts.
+    The scalars are the sampler's parameters and the number of cached tokens.
     """
 
     cached: torch.Tensor
     noise: torch.Tensor
     top_k: torch.Tensor
-    pending: torch.Tensor
-    room: torch.Tensor
     temperature: torch.Tensor
     top_p: torch.Tensor
     ids_T: torch.Tensor  # embeddings to take
     positions_T: torch.Tensor  # in the text
     slots_T: torch.Tensor  # of keys and values
-    parents_T: torch.Tensor  # of drafts
     stretches_2E: torch.Tensor  # see `lay_out`
 
 
@@ -143,17 +124,15 @@ class StepInput:
         cached: int,
         sampler: Sampler,
         pending: int = 1,
-        room: int = 0,
     ) -> None:
         """Send the inputs of a program of `width` rows; the copy runs before the next launch.
 
-        Row i holds `tokens[i]` and its parent is `parents[i]`, -1 for the cache; rows from `pending` on are drafts, of
-        which `room` may be accepted at most. The last inputs must have been used: the caller waits for a program before
-        it writes the next.
+        Row i holds `tokens[i]` and its parent is `parents[i]`, -1 for the cache; rows from `pending` on are drafts. The
+        last inputs must have been used: the caller waits for a program before it writes the next.
         """
         assert len(tokens) == len(parents) <= width <= self._rows, "compiled code looks at no bounds"
         ints = self._ints
-        ints[0], ints[3], ints[4] = cached, pending, room
+        ints[0] = cached
         if sampler is not self._sampler:  # usually the last step's
             self._sampler = sampler
             ints[1:3] = (start_of(sampler.seed), sampler.top_k)
@@ -169,22 +148,19 @@ class StepInput:
 
     def view(self, width: int) -> Inputs:
         """The tensors that a program of `width` rows reads."""
-        cached, noise, top_k, pending, room = self._device[:5].unbind()
+        cached, noise, top_k = self._device[:FLOATS].unbind()
         temperature, top_p = self._device[FLOATS:HEAD].view(torch.float64).unbind()
-        rows_4T, stretches = self._device[HEAD : input_size(width)].tensor_split([4 * width])
-        ids_T, positions_T, slots_T, parents_T = rows_4T.view(4, width).unbind()
+        rows_3T, stretches = self._device[HEAD : input_size(width)].tensor_split([3 * width])
+        ids_T, positions_T, slots_T = rows_3T.view(3, width).unbind()
         return Inputs(
             cached=cached,
             noise=noise,
             top_k=top_k,
-            pending=pending,
-            room=room,
             temperature=temperature,
             top_p=top_p,
             ids_T=ids_T,
             positions_T=positions_T,
             slots_T=slots_T,
-            parents_T=parents_T,
             stretches_2E=stretches.view(2, width + EDGES),
         )
 

@@ -15,6 +15,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
+from fastcoder_lsp.engine.weights import EMBEDDING, HEAD, NORM
 from fastcoder_lsp.errors import ModelInvalidError
 
 logger = logging.getLogger(__name__)
@@ -175,11 +176,6 @@ def _round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return codes.to(torch.uint8).view(rows, columns), torch.stack([scale, low + 8 * scale], dim=2)
 
 
-EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm"
-"""Names in the transformers format, repeated here: `engine.weights`, which reads files, needs packages that a machine
-which only times random weights may lack."""
-
-
 class TensorSource(Protocol):
     """Tensors by their names in the transformers format."""
 
@@ -242,7 +238,7 @@ def read_model(
         progress((layer + 1) / (shape.layers + 2), "reading weights")
     embedding = reader.tensor(EMBEDDING, shape.vocabulary, shape.width)
     head = reader.tensor(HEAD, shape.vocabulary, shape.width) if HEAD in source else embedding
-    return ModelWeights(embedding, tuple(blocks), reader.norm(NORM), PlainProduct(head, None))
+    return ModelWeights(embedding, tuple(blocks), reader.norm(NORM.removesuffix(".weight")), PlainProduct(head, None))
 
 
 @dataclass(frozen=True, slots=True)
