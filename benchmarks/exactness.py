@@ -16,10 +16,13 @@ from fastcoder_lsp.core import GREEDY, Engine, Sampler
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
+from fastcoder_lsp.errors import UsageError
 
 EXAMPLE = "exactness --limit 20 --tokens 32 --engine cpu-fp32"
 PROMPT_TOKENS = 256
 SAMPLED = Sampler(temperature=0.8, top_k=50, top_p=0.95)
+LONG_ENOUGH = 400
+"""Characters: shorter files have no prompts."""
 WIDTHS = (2, 5, 8, 16, 33, 64)
 """Rows of one verification; each prompt takes one of them."""
 
@@ -134,14 +137,19 @@ def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Opt
 
 
 def prompts(parts: TaskParts, count: int, seed: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Document and prompt of `count` seeded places; half of them at a line's end, half anywhere."""
+    """Document and prompt of `count` seeded places, half of them at a line's end; UsageError without a long file."""
     chance = random.Random(seed)  # noqa: S311 a place is no secret
     files = [
         (f"file:///{repo}/{path}", text)
         for repo, texts in parts.tasks.files.items()
         for path, text in texts.items()
-        if len(text) > 400
+        if len(text) > LONG_ENOUGH
     ]
+    if not files:
+        raise UsageError(
+            f"no file of the tasks has more than {LONG_ENOUGH} characters",
+            "Name a folder with longer files: --tasks DIR",
+        )
     for number in range(count):
         document, text = chance.choice(files)
         place = chance.randrange(200, len(text))

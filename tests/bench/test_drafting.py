@@ -1,15 +1,20 @@
 """The drafting benchmarks' own arithmetic: where a body ends, what a replay accepts, what a recording keeps."""
 
 import random
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from benchmarks.datasets import FunctionTask, TaskSet
+from benchmarks.drafting import TaskParts
 from benchmarks.drafting.traces import replay
+from benchmarks.exactness import prompts
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
+from fastcoder_lsp.errors import UsageError
 from tests.draft.toys import RepetitiveEngine
 
 TRAITS = {name: known.traits for name, known in SPECIFICATIONS.items()}
@@ -45,3 +50,9 @@ def test_the_body_is_in_no_index_and_no_prompt() -> None:
     task = TASKS.tasks[0]
     assert TASKS.before(task) == text[:5]
     assert TASKS.without_body(task) == text[:5] + "\n" + text[9:]
+
+
+def test_exactness_names_the_size_of_files_that_it_needs() -> None:
+    parts = cast("TaskParts", SimpleNamespace(tasks=TASKS))
+    with pytest.raises(UsageError, match="more than 400 characters"):
+        next(prompts(parts, 1, seed=0))
