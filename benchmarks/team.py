@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.datasets import histories
 from benchmarks.harness import Reported, share, write
-from benchmarks.team_load import GIVEN_UP, Interface, OwnServer, RequestRecord, TargetServer, arriving, closed, type_all
+from benchmarks.team_load import GIVEN_UP, OwnServer, RequestRecord, TargetServer, arriving, closed, type_all
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.errors import UsageError
@@ -30,8 +30,8 @@ _PLAIN = "[limits]\nopen = 10000\na_minute = 1000000\n"
 class Options(Reported):
     """Have so many people type recorded histories at a team's server, with pauses as people make them.
 
-    Without --url a server of its own is begun here, of a model that takes the time it is told; with --url any server
-    can be asked, llama-server and vLLM among them.
+    Without --url a server of its own is begun here, of a model that takes the time it is told; with --url another
+    server that speaks llama.cpp's `/infill` is asked.
     """
 
     typists: int = option("people", 50, metavar="N")
@@ -39,10 +39,8 @@ class Options(Reported):
     seconds: float = option("seconds to type", 60.0, metavar="S")
     part: Literal["typing", "disturbed", "overload", "overhead"] = option("the measurement", "typing")
     over: float = option("load of --part overload, in multiples of the capacity", 3.0, metavar="X")
-    patient: bool = option("a key waits for the answer to the one before it", False)
     url: str | None = option("address of a running server, such as http://127.0.0.1:8020", None)
     key_file: Path | None = option("file with the people's keys, one on each line", None, metavar="FILE")
-    interface: Interface = option("the API to use", "infill")
     replicas: int = option("replicas of the started server", 2, metavar="N")
     model: str = option(
         "model of the started server: milliseconds a step and a prompt token, letters",
@@ -120,13 +118,13 @@ _PARTS = {"typing": _typing, "disturbed": _disturbed, "overload": _overload, "ov
 
 async def _typed(options: Options, server: TargetServer) -> list[RequestRecord]:
     runs = [run for run in histories.typed_runs(*histories.named(options.replay)) if run.text.strip()]
-    return await type_all(server, runs, options.typists, options.seconds, options.speed, patient=options.patient)
+    return await type_all(server, runs, options.typists, options.seconds, options.speed)
 
 
 def _server(options: Options, own: OwnServer | None) -> TargetServer:
     keys = options.key_file.read_text(encoding="ascii").split() if options.key_file else ()
     scripted = own is not None and options.model.startswith("scripted:")
-    return TargetServer(own.url if own else str(options.url), tuple(keys), options.interface, scripted)
+    return TargetServer(own.url if own else str(options.url), tuple(keys), scripted)
 
 
 def _print(part: str, found: dict[str, Any]) -> None:

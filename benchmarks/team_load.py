@@ -1,8 +1,7 @@
 """Requests to a team's server: people who type recorded histories, generated loads, a server of our own.
 
-Each person is at a place of their own, and asks at every key. The interfaces are llama.cpp's `/infill` and OpenAI's
-`/v1/completions` with the marks of Qwen's family in the prompt, which vLLM has. As an editor, a client has one request
-open at a time, and closes its connection when it cancels one.
+Each person is at a place of their own, and asks llama.cpp's `/infill` at every key. As an editor, a client has one
+request open at a time, and closes its connection when it cancels one.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import httpx2
 import psutil
@@ -30,7 +29,6 @@ from benchmarks.typist import keys, opening, waits
 from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.errors import NetworkError, ResourceError
 
-Interface = Literal["infill", "completions"]
 GIVEN_UP = -1
 _WORDS = 24
 """Tokens of an answer at most, for servers that do not end a text by themselves."""
@@ -46,7 +44,6 @@ class TargetServer:
 
     url: str
     keys: tuple[str, ...] = ()
-    interface: Interface = "infill"
     scripted: bool = False
 
     def client(self, typist: int) -> httpx2.AsyncClient:
@@ -99,23 +96,19 @@ async def ask(
     server: TargetServer, client: httpx2.AsyncClient, place: DocumentCursor, typist: int, at_s: float
 ) -> RequestRecord:
     headers = {"X-Fastcoder-Document": place.document}
-    path, body = _request(server.interface, place)
     begun = time.perf_counter()
     try:
-        response = await client.post(path, json=body, headers=headers)
+        response = await client.post("/infill", json=_request(place), headers=headers)
     except httpx2.TransportError:
         return RequestRecord(typist, place.document, at_s, 0, 1e3 * (time.perf_counter() - begun))
     ms = 1e3 * (time.perf_counter() - begun)
     is_json = response.headers.get("content-type", "").startswith("application/json")
     told: Mapping[str, Any] = response.json() if is_json else {}
-    said = str(
-        told.get("content", "") if server.interface == "infill" else (told.get("choices") or [{}])[0].get("text", "")
-    )
-    said, answered, error = said.rstrip("\n"), response.status_code == 200, told.get("error")
+    said = str(told.get("content", "")).rstrip("\n")
+    answered, error = response.status_code == 200, told.get("error")
     right = said == checksum(place.before, len(said)) if server.scripted and answered and said else None
     why = str(error.get("message", "")) if isinstance(error, dict) and not answered else ""
-    usage, times = told.get("usage") or {}, told.get("timings") or {}
-    reused = int(times.get("cache_n", (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0))
+    times = told.get("timings") or {}
     return RequestRecord(
         typist=typist,
         document=place.document,
@@ -126,20 +119,17 @@ async def ask(
         text=bool(said.strip()),
         right=right,
         replica=response.headers.get("x-fastcoder-replica", ""),
-        prefilled=max(0, int(times.get("prompt_n", usage.get("prompt_tokens", 0) - reused))),
-        reused=reused,
-        tokens=int(times.get("predicted_n", usage.get("completion_tokens", 0))),
+        prefilled=int(times.get("prompt_n", 0)),
+        reused=int(times.get("cache_n", 0)),
+        tokens=int(times.get("predicted_n", 0)),
         why=repr(said) if right is False else why,
     )
 
 
-def _request(interface: Interface, place: DocumentCursor) -> tuple[str, dict[str, Any]]:
-    if interface == "completions":
-        prompt = f"<|fim_prefix|>{place.before}<|fim_suffix|>{place.after}<|fim_middle|>"
-        return "/v1/completions", {"prompt": prompt, "max_tokens": _WORDS, "temperature": 0.0, "stop": ["\n"]}
+def _request(place: DocumentCursor) -> dict[str, Any]:
     line = place.before.rfind("\n") + 1
     around = {"input_prefix": place.before[:line], "prompt": place.before[line:], "input_suffix": place.after}
-    return "/infill", around | {"filename": place.document, "n_predict": _WORDS}
+    return around | {"filename": place.document, "n_predict": _WORDS}
 
 
 def checksum(before: str, letters: int) -> str:

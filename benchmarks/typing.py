@@ -30,7 +30,7 @@ from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 EXAMPLE = "typing --histories svcs --keys 480 --answers typing.jsonl"
 ARMS = ("off", "on")
 """Values of `context.enabled`."""
-_SAME = ("model", "costs", "slower", "speed", "seed")
+_SAME = ("model", "costs", "speed", "seed")
 """Options that decide what typing a part comes to."""
 Name = tuple[str, int, str]
 """A history, the number of a part, and an arm."""
@@ -49,9 +49,7 @@ class Options(Reported):
     arms: str = option(f"of {', '.join(ARMS)}", "off,on")
     keys: int | None = option("of each history at most (default: all of it)", None, metavar="N")
     model: str = option("a name as in the setting", "auto")
-    threads: int = option("as the setting; no figure depends on it", 0, metavar="N")
-    costs: Literal["amx", "vnni", "avx2", "avx2-int4"] = option("kind of CPU whose step times to add up", "vnni")
-    slower: float = option("how many times slower the machine is", 1.0, metavar="FACTOR")
+    costs: Literal["vnni", "avx2", "avx2-int4"] = option("kind of CPU whose step times to add up", "vnni")
     speed: float = option("keys a second", 3.0, metavar="KEYS")
     seed: int = option("of the runs and the rhythm", 0)
     answers: Path | None = option("file that keeps typed parts, one on each line", None, metavar="FILE")
@@ -84,24 +82,24 @@ def type_part(
     with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
         tree = Tree(Path(folder).resolve(), files)
 
-        def made(model: Model, seat: str, clock: Clock) -> Runtime:
-            return make(model, seat, DiskContext(tree, lambda: clock.ms / 1e3))
+        def made(model: Model, clock: Clock) -> Runtime:
+            return make(model, DiskContext(tree, lambda: clock.ms / 1e3))
 
-        [account], engines = room.type([TypingWorkload(part, tree, made)], on_key)
+        account, engines = room.type(TypingWorkload(part, tree, made), on_key)
     return TypingResult(
         account.typed + account.saved,
         account.saved,
         account.asked,
         account.shown,
-        engines.computed.total(),
+        engines.computed,
         engines.steps,
         engines.emitted,
         tuple(round(wait_ms, 1) for wait_ms in account.waited_ms),
     )
 
 
-MakeWithContext = Callable[[Model, str, Context], Runtime]
-"""Makes one person's runtime over the shared model, by their name and context."""
+MakeWithContext = Callable[[Model, Context], Runtime]
+"""Makes the runtime over a model, with a context."""
 
 
 def run(options: Options) -> int:
@@ -147,11 +145,10 @@ def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[
         raise UsageError("nothing can be typed", "Name a history with typed runs, and some keys: --keys N")
     same = {name: getattr(options, name) for name in _SAME}
     kept = KeptRows(options.answers)
-    settings = replace(Settings(), model=options.model, threads=options.threads)
+    settings = replace(Settings(), model=options.model)
     with progress_shown() as loading:
         model = load_model(settings, shares(loading))
-    costs = MACHINES[options.costs].times(options.slower)
-    room = TypingEnvironment(model, costs, policy_of(settings), options.speed, options.seed)
+    room = TypingEnvironment(model, MACHINES[options.costs], policy_of(settings), options.speed, options.seed)
     typed: dict[tuple[str, int], dict[str, TypingResult]] = {}
     before, total = 0, len(arms) * sum(part.keys for part in parts.values())
     with closing(model), shown("typing", total) as tell:
@@ -163,8 +160,8 @@ def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[
                 if done is None:
                     chosen = replace(settings, context_enabled=way != "off")
 
-                    def make(shared: Model, seat: str, context: Context, chosen: Settings = chosen) -> Runtime:
-                        return make_runtime(shared, chosen, WorkspaceView(context=context), seat)
+                    def make(model: Model, context: Context, chosen: Settings = chosen) -> Runtime:
+                        return make_runtime(model, chosen, WorkspaceView(context=context))
 
                     def on_key(keys: int, before: int = before) -> None:
                         tell(before + keys)

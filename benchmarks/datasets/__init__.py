@@ -171,7 +171,6 @@ def _line_feeds(text: str) -> str:
 
 Cut = Literal["start", "boundary", "word"]
 """The cursor: where the line begins, between two words of it, or inside a word."""
-CUTS: tuple[Cut, ...] = ("start", "boundary", "word")
 INFILLING = "HumanEval-SingleLineInfilling.jsonl.gz"
 
 

@@ -278,9 +278,7 @@ class Typist:
         pauses = waits(self.strokes, self._speed, f"{self._seed} {run}")
         key = 0
         while key < len(self.strokes):
-            self.rests()
             yield pauses[key]
-            self.goes_on()
             coming = self.strokes[key:]
             saved = self._taker.accepted_keys(self.ghost.text, coming) if self.ghost else 0
             if saved:
@@ -349,9 +347,3 @@ class Typist:
     def tell_accepted(self, ghost: Ghost) -> None:
         """Tell that all of a suggestion was accepted."""
         raise NotImplementedError
-
-    def rests(self) -> None:
-        """Hear that a pause before a key begins."""
-
-    def goes_on(self) -> None:
-        """Hear that it ends."""

@@ -1,11 +1,10 @@
-"""People who type at one model in reckoned time: an engine's work moves a clock by its time on an idle machine.
+"""A person who types at a model in reckoned time: an engine's work moves a clock by its time on an idle machine.
 
-So the figures are the same on a busy machine. What the engine says is its own. Each person has a service in this
-process; keys are pressed when they are due, and between them the scheduler does what it finds to do.
+So the figures are the same on a busy machine. The engine's tokens are its own. The person's service is in this process;
+keys are pressed when they are due, and between them the scheduler does what it finds to do.
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection, MutableMapping, Sequence
+from collections.abc import Callable, Collection, MutableMapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,7 +46,6 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 MACHINES = {
-    "amx": StepCosts(_WIDTHS, (22.4, 23.1, 24.1, 26.0, 30.2, 44.6, 67.4), 289 / 512),
     "vnni": StepCosts(_WIDTHS, (22.1, 22.1, 24.7, 30.2, 41.4, 62.2, 105.4), 506 / 512),
     "avx2": StepCosts(_WIDTHS, (17.0, 17.0, 26.2, 38.6, 71.2, 132.0, 243.0), 1306 / 512),
     "avx2-int4": StepCosts(_WIDTHS, (11.2, 11.2, 14.7, 21.2, 39.9, 76.6, 143.4), 797 / 512),
@@ -66,13 +64,12 @@ class Clock:
 
 
 class ReckonedEngines(WrappedEngines):
-    """A model's engines, whose work takes reckoned time; `computed`: prompt tokens by the slot's name."""
+    """A model's engines, whose work takes reckoned time; `computed`: prompt tokens, of all slots."""
 
     def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
-        super().__init__(engines, lambda engine, name: _Reckoned(engine, name, self))
+        super().__init__(engines, lambda engine, _: _Reckoned(engine, self))
         self.clock, self.costs = clock, costs
-        self.computed: Counter[str] = Counter()
-        self.steps = self.emitted = 0
+        self.computed = self.steps = self.emitted = 0
 
     @override
     def close(self) -> None:
@@ -80,15 +77,15 @@ class ReckonedEngines(WrappedEngines):
 
 
 class _Reckoned(WrappedEngine):
-    def __init__(self, engine: Engine, name: str, of: ReckonedEngines) -> None:
+    def __init__(self, engine: Engine, of: ReckonedEngines) -> None:
         super().__init__(engine)
-        self._name, self._of = name, of
+        self._of = of
 
     @override
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         done = super().prefill(tokens, should_stop)
         self._of.clock.ms += done.computed * self._of.costs.prefill_ms
-        self._of.computed[self._name] += done.computed
+        self._of.computed += done.computed
         return done
 
     @override
@@ -102,28 +99,22 @@ class _Reckoned(WrappedEngine):
 
 @dataclass(slots=True)
 class TypingTotals:
-    """The totals of one person's typing.
+    """The totals of a typing.
 
     Attributes:
         shown: requests that were answered by text before the next key.
-        computed: prompt tokens from each key to the next.
         waited_ms: from each key to the text that was shown before the next one.
     """
 
     asked: int = 0
     shown: int = 0
-    computed: list[int] = field(default_factory=list)
     waited_ms: list[float] = field(default_factory=list)
     typed: int = 0
     saved: int = 0
 
-    @property
-    def accepted(self) -> float:
-        return self.saved / max(1, self.typed + self.saved)
 
-
-MakeRuntime = Callable[[Model, str, Clock], Runtime]
-"""Makes one person's runtime over the shared model, by their name."""
+MakeRuntime = Callable[[Model, Clock], Runtime]
+"""Makes the runtime over a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +128,7 @@ class TypingWorkload:
 
 @dataclass(frozen=True, slots=True)
 class TypingEnvironment:
-    """Where people type at a loaded model, whose work has the reckoned `costs`."""
+    """A loaded model to type at, whose work has the reckoned `costs`."""
 
     model: Model
     costs: StepCosts
@@ -146,60 +137,50 @@ class TypingEnvironment:
     seed: int
 
     def type(
-        self, texts: Sequence[TypingWorkload], on_key: Callable[[int], object] = lambda _: None
-    ) -> "tuple[list[TypingTotals], ReckonedEngines]":
-        """Type all `texts` at once, a person each: their totals, and the model's work."""
+        self, text: TypingWorkload, on_key: Callable[[int], object] = lambda _: None
+    ) -> tuple[TypingTotals, ReckonedEngines]:
+        """Type a text: the totals, and the model's work."""
         clock = Clock()
         engines = ReckonedEngines(self.model.engines, clock, self.costs)
         ours = replace(self.model, engines=engines, costs=self.costs)
         scheduler: Scheduler[Model] = Scheduler(lambda _: ours, clock.now)
-        people = [
-            Person(self, scheduler, clock, engines, text, f"{len(texts)}-{number}", self.seed + number, on_key)
-            for number, text in enumerate(texts)
-        ]
-        loads = [person.load() for person in people]
-        while not all(load.done() for load in loads):
+        person = Person(self, scheduler, clock, text, on_key)
+        loaded = person.load()
+        while not loaded.done():
             scheduler.turn()
-        for person in people:
-            person.due_ms = clock.ms
-        typing = list(people)
-        while typing:
-            nearest = min(typing, key=lambda person: person.due_ms)
-            if clock.ms >= nearest.due_ms:
-                if not nearest.press():
-                    typing.remove(nearest)
+        person.due_ms = clock.ms
+        while True:
+            if clock.ms >= person.due_ms:
+                if not person.press():
+                    break
             elif (wait_ms := scheduler.turn()) > 0:
-                clock.ms = min(nearest.due_ms, clock.ms + wait_ms)
-        while scheduler.turn() <= 0:  # they leave
+                clock.ms = min(person.due_ms, clock.ms + wait_ms)
+        while scheduler.turn() <= 0:  # the person leaves
             pass
-        return [person.account for person in people], engines
+        return person.account, engines
 
 
 class Person(Typist):
-    """One of them, who asks again when told of a late suggestion; `due_ms`: when the next key is pressed."""
+    """Asks again when told of a late suggestion; `due_ms`: when the next key is pressed."""
 
     def __init__(
         self,
         room: TypingEnvironment,
         scheduler: Scheduler[Model],
         clock: Clock,
-        engines: ReckonedEngines,
         text: TypingWorkload,
-        name: str,
-        seed: int,
         on_key: Callable[[int], object],
     ) -> None:
-        super().__init__(speed=room.speed, seed=seed, on_key=on_key)
+        super().__init__(speed=room.speed, seed=room.seed, on_key=on_key)
         self.account, self.due_ms = TypingTotals(), 0.0
-        self._files, self._policy, self._name = text.files, room.policy, name
-        self._clock, self._engines = clock, engines
+        self._files, self._policy, self._clock = text.files, room.policy, clock
 
         def open_host(listener: HostListener) -> SchedulerHost:
-            return SchedulerHost(scheduler, listener, lambda shared: text.make(shared, name, clock))
+            return SchedulerHost(scheduler, listener, lambda model: text.make(model, clock))
 
         self._service = CompletionService(open_host, lambda _: None, clock=clock.now, on_late=self._late)
         self._keys = self.keys(text.subset)
-        self._version = self._before = 0
+        self._version = 0
         self._asking: Future[Completion] | None = None
         self._asked_ms = 0.0
 
@@ -244,17 +225,6 @@ class Person(Typist):
         asking, self._asking = self._asking, None
         if asking is not None:
             asking.cancel()
-
-    @override
-    def rests(self) -> None:
-        self._before = self._computed()
-
-    @override
-    def goes_on(self) -> None:
-        self.account.computed.append(self._computed() - self._before)
-
-    def _computed(self) -> int:
-        return sum(count for slot, count in self._engines.computed.items() if slot.partition("\n")[0] == self._name)
 
     def _request(self) -> CompletionRequest:
         path = PurePosixPath("/", self.path)

@@ -1,11 +1,11 @@
-"""`bench typing` and `bench sharing`: people who type at one model in simulated time."""
+"""`bench typing`: a person who types at a model in simulated time."""
 
 import pytest
 
-from benchmarks.datasets.histories import RecordedEdit, Step
+from benchmarks.datasets.histories import RecordedEdit
 from benchmarks.typing import type_part
 from benchmarks.typist import Subset
-from benchmarks.typist.reckoned import Clock, DiskContext, TypingEnvironment, TypingTotals, TypingWorkload
+from benchmarks.typist.reckoned import Clock, DiskContext, TypingEnvironment, TypingWorkload
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.prompt import Context
@@ -15,17 +15,13 @@ from tests.fake_engine import SayingEngine
 from tests.host.test_local import SAYS
 
 
-def runs(count: int, length: int = 60) -> tuple[Step, ...]:
-    return tuple(RecordedEdit("a.py", 0, 0, "x" * length + "\n", typed=True) for _ in range(count))
-
-
 def test_the_same_keys_are_typed_whatever_is_found() -> None:
     model = toy_model(SayingEngine(SAYS), Encoding())
     given: list[Context] = []
 
-    def make(shared: Model, seat: str, context: Context) -> Runtime:
+    def make(model: Model, context: Context) -> Runtime:
         given.append(context)
-        return toy_runtime(shared, front=seat)
+        return toy_runtime(model)
 
     files = {"a.py": ""}
     step = RecordedEdit("a.py", 0, 0, f"{SAYS}\n", typed=True)
@@ -54,8 +50,8 @@ def room() -> TypingEnvironment:
     return TypingEnvironment(model, COSTS, Policy(), speed=3.0, seed=0)
 
 
-def make(model: Model, seat: str, _clock: Clock) -> Runtime:
-    return toy_runtime(model, front=seat)
+def make(model: Model, _clock: Clock) -> Runtime:
+    return toy_runtime(model)
 
 
 def text(*runs: str) -> TypingWorkload:
@@ -70,9 +66,7 @@ def text(*runs: str) -> TypingWorkload:
 
 
 def test_what_is_suggested_and_true_is_not_typed(room: TypingEnvironment) -> None:
-    [account], _ = room.type([text(f"{SAYS}\n", f"{SAYS} or two\n")])
+    account, _ = room.type(text(f"{SAYS}\n", f"{SAYS} or two\n"))
     assert account.typed + account.saved == 2 * len(SAYS) + len(" or two")
     assert account.saved >= len(SAYS)
-    assert account.accepted == account.saved / (account.typed + account.saved)
-    assert TypingTotals().accepted == 0.0
     assert account.shown <= account.asked
