@@ -3,8 +3,6 @@
 The style is that of the near lines, else that of `TextAround.indentation`, else the custom of the language.
 """
 
-from collections.abc import Callable
-
 from fastcoder_lsp import syntax
 from fastcoder_lsp.postprocess.text_around import NEAR, Blocks, TextAround, stand
 from fastcoder_lsp.syntax import KNOWN, indent, indentation_of, lex, steps, width
@@ -40,11 +38,7 @@ def _body(header: str, rest: str, around: TextAround) -> str:
     if not foreign or statement.stack or not syntax.opens_block(header, around.language):
         return rest
 
-    def scaled(line: str) -> str:
-        levels, more = divmod(len(indent(line)) - begins, own)
-        return line if levels < 0 or not line.strip() else " " * (begins + levels * unit + more) + line.lstrip()
-
-    return _outside_strings(rest, around, scaled)
+    return _outside_strings(rest, around, " " * own, " " * unit, begins)
 
 
 def _on_empty_line(text: str, around: TextAround) -> str:
@@ -211,23 +205,13 @@ def _in_style(text: str, around: TextAround) -> str:
         unit = "\t" if kinds == {"\t"} and not _aligned(near) else " " * _unit(around) * (kinds == {" "})
     if len(inner) != 1 or not unit or around.head.quote or around.head.comment or _aligned(lines):
         return text
-    if inner == {" "} and unit == "\t" and around.language not in _NO_TABS:
-        above = around.left if around.left.strip() else around.above
-        depth = width(indent(above)) // 4 + syntax.opens_block(above, around.language)
-        own = _own_unit(lines, depth)
-        return _outside_strings(text, around, lambda line: _with_levels(line, own, unit))
-    if inner == {"\t"} and unit != "\t":
-        return _outside_strings(text, around, lambda line: _with_spaces(line, len(unit)))
-    own = min(len(indent(line)) for line in lines if line[:1] == " ") if inner == {" "} else 0
-    if (
-        kinds
-        or unit == "\t"
-        or around.language not in KNOWN
-        or own not in _UNITS
-        or any(len(indent(line)) % own for line in lines)
-    ):
+    if inner == {"\t"}:
+        return _outside_strings(text, around, "\t", unit)
+    to_tabs = unit == "\t"
+    own = _own_unit(lines, around)
+    if (around.language in _NO_TABS) if to_tabs else (kinds or not own or around.language not in KNOWN):
         return text
-    return _outside_strings(text, around, lambda line: _with_levels(line, own, unit))
+    return _outside_strings(text, around, " " * (own or 4), unit)
 
 
 def _with_recipes(text: str, around: TextAround) -> str:
@@ -246,33 +230,28 @@ def _aligned(lines: list[str]) -> bool:
     return any("\t" in indent(line) and " " in indent(line) for line in lines)
 
 
-def _outside_strings(text: str, around: TextAround, restyled: Callable[[str], str]) -> str:
-    """`text`, restyled except for lines that begin in a string or comment of several lines."""
+def _outside_strings(text: str, around: TextAround, own: str, unit: str, begins: int = 0) -> str:
+    """`text` with `unit` in place of each `own` of indentation from the column `begins` on.
+
+    Lines that begin in a string or comment of several lines stay.
+    """
     spans = lex(text, around.language).spans
     kept, start = [], 0
     for line in text.split("\n"):
         inside = any(begin < start < end for begin, end in spans)
-        kept.append(line if inside else restyled(line))
+        blanks = indent(line)
+        kept.append(line if inside else blanks[:begins] + blanks[begins:].replace(own, unit) + line[len(blanks) :])
         start += len(line) + 1
     return "\n".join(kept)
 
 
-def _with_levels(line: str, own: int, unit: str) -> str:
-    """`line` with `unit` in place of each `own` spaces."""
-    blanks = indent(line)
-    return unit * (len(blanks) // own) + " " * (len(blanks) % own) + line[len(blanks) :]
-
-
-def _with_spaces(line: str, unit: int) -> str:
-    blanks = indent(line)
-    return blanks.replace("\t", " " * unit) + line[len(blanks) :]
-
-
-def _own_unit(lines: list[str], depth: int) -> int:
-    """The step of `lines`, the first indented one of which is `depth` levels deep."""
+def _own_unit(lines: list[str], around: TextAround) -> int:
+    """The step of `lines`, which their first indented one is deeper than the line above by; 0 if that is unknown."""
+    above = around.left if around.left.strip() else around.above
+    depth = width(indent(above)) // 4 + syntax.opens_block(above, around.language)
     columns = [len(indent(line)) for line in lines if line.startswith(" ") and "\t" not in indent(line)]
     fit = [step for step in _UNITS if all(count % step == 0 for count in columns)]
-    return min(fit, key=lambda step: abs(columns[0] // step - depth), default=4) if columns else 4
+    return min(fit, key=lambda step: abs(columns[0] // step - depth), default=0) if columns else 0
 
 
 def _moved(line: str, columns: int) -> str:
