@@ -4,7 +4,7 @@ The style is that of the near lines, else that of `TextAround.indentation`, else
 """
 
 from fastcoder_lsp import syntax
-from fastcoder_lsp.postprocess.text_around import NEAR, Blocks, TextAround, stand
+from fastcoder_lsp.postprocess.text_around import CONTINUED, NEAR, Blocks, TextAround, stand
 from fastcoder_lsp.syntax import KNOWN, indent, indentation_of, lex, steps, width
 
 _SELDOM = 4  # a step of indentation that is so many times rarer than another one is that one, incompletely typed
@@ -50,11 +50,12 @@ def _on_empty_line(text: str, around: TextAround) -> str:
     first, newline, rest = text.partition("\n")
     here, column = width(around.left), width(around.left + indent(first))
     blocks = around.blocks_above
-    if blocks is not None and (_begins_statement(first) or blocks.allow(column)):
+    python = around.language == "python"
+    if python and blocks is not None and (_begins_statement(first) or blocks.allow(column)):
         return _in_block(first, newline + rest, blocks, around)
     if _doubled(first, here, around):
         return first.lstrip(" \t") + newline + rest
-    if _free(first, column, here, around):
+    if python or blocks is None or not _begins_statement(first) or _free(column, here, blocks):
         return text
     rest = "\n".join(_moved(line, here - column) for line in rest.split("\n"))
     return first.lstrip(" \t") + newline + rest
@@ -110,7 +111,7 @@ def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, a
 def _stands(text: str, blocks: Blocks, around: TextAround) -> bool:
     """Whether all statements of `text`, and the one below it, begin at allowed columns."""
     start = len(around.near_before) - len(around.left)
-    return stand(blocks, around.near_before + text, around.lexed_with(text), start, around.statement_below)
+    return stand(blocks, around.near_before + text, around.lexed_with(text), start, around)
 
 
 def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:
@@ -153,39 +154,14 @@ def _doubled(first: str, here: int, around: TextAround) -> bool:
     line = around.near_before.rfind(around.above)
     is_entry = bool(around.head.openers) and around.head.openers[-1][0] < line  # the line above is one, too
     in_prose = bool(around.head.quote or around.head.comment) or around.language not in KNOWN
-    return is_entry or in_prose or not _continues(around.above)
+    return is_entry or in_prose or not around.above.rstrip().endswith(CONTINUED)
 
 
-def _free(first: str, column: int, here: int, around: TextAround) -> bool:
-    """Whether the line `first` may begin at `column`, or its column is unknown."""
-    word = first.lstrip(" \t")[:1]
-    if column == here or not (word.isalnum() or word in "_@\"'") or around.language not in {*KNOWN} - {"python"}:
-        return True
-    if around.head.quote or around.head.comment or any(sign in "([`" for _, sign in around.head.stack):
-        return True
-    return not (around.left and column > here) or column in _allowed(around, column, here)
-
-
-def _allowed(around: TextAround, column: int, here: int) -> set[int]:
-    """Columns at which a statement may begin below the code above: of each open block, and one deeper."""
-    lines = [line for line in around.near_before.split("\n")[:-1] if line.strip()]
-    if not lines or _continues(lines[-1]):
-        return {column}
-    limit = min(width(indent(lines[-1])), around.statement_above())
-    if column > limit and here <= limit and syntax.opens_block(lines[-1], around.language):
-        return {column}
-    allowed = {here, width(indent(lines[-1])), limit}
-    for line in reversed(lines):
-        columns = width(indent(line))
-        if columns < limit:
-            limit = columns
-            allowed.add(columns)
-    return allowed if around.whole_before or column >= limit else {column}
-
-
-def _continues(line: str) -> bool:
-    """Whether a statement continues below `line`, at any depth."""
-    return line.rstrip().endswith((",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">"))
+def _free(column: int, here: int, blocks: Blocks) -> bool:
+    """Whether a statement of a language with braces may begin at `column` with the cursor at `here`."""
+    if blocks.opened and blocks.allow(here):
+        return column == here  # the cursor's column is the new block's
+    return here in {0, column} or blocks.allow(column) or column in blocks.columns
 
 
 def _in_style(text: str, around: TextAround) -> str:

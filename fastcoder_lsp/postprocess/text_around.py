@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, Lexed, indent, lex, width
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, Lexed, code_only, indent, lex, opens_block, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +32,39 @@ class Blocks:
         return Blocks((*outer, column), opens)
 
 
-def blocks_below(code: str, lexed: Lexed) -> Blocks | None:
+def blocks_below(code: str, lexed: Lexed, language: str) -> Blocks | None:
     """The blocks open below the last line of `code`; None if that line's statement continues below it."""
-    if lexed.stack or lexed.quote or code.rstrip(" \t\n").endswith("\\"):
+    if lexed.quote or lexed.comment or any(_holds(sign, language) for _, sign in lexed.stack):
         return None
-    starts = list(_statements(code, lexed))
+    if code.rstrip(" \t\n").endswith("\\" if language == "python" else CONTINUED):
+        return None
+    starts = list(_statements(code, lexed, language))
     columns: tuple[int, ...] = ()
     for _, column in starts:
         columns = (*columns[: bisect_left(columns, column)], column)
-    return Blocks(columns, bool(starts) and _opens(code, lexed, len(code)))
+    return Blocks(columns, bool(starts) and _opens(code, len(code), language))
 
 
-def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, below: int | None) -> bool:
-    """Whether statements after `start`, a line's start below `blocks`, and the one `below` are at allowed columns."""
-    starts = [one for one in _statements(code, lexed) if one[0] >= start]
+def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, around: "TextAround") -> bool:
+    """Whether statements after `start`, a line's start below `blocks`, and the one below are at allowed columns."""
+    starts = [one for one in _statements(code, lexed, around.language) if one[0] >= start]
     ends = [at for at, _ in starts[1:]]
     for (_, column), end in zip(starts, [*ends, len(code)], strict=False):
         if not blocks.allow(column):
             return False
-        blocks = blocks.after(column, opens=_opens(code, lexed, end))
+        blocks = blocks.after(column, opens=_opens(code, end, around.language))
+    below = around.statement_below
     return below is None or bool(lexed.stack) or blocks.allow(below)
 
 
-def _statements(code: str, lexed: Lexed) -> Iterator[tuple[int, int]]:
+def _holds(sign: str, language: str) -> bool:
+    """Whether what stands behind the open bracket `sign` belongs to its statement; a block in braces does not."""
+    return sign != "{" or language == "python"
+
+
+def _statements(code: str, lexed: Lexed, language: str) -> Iterator[tuple[int, int]]:
     """(offset, column) of the lines that begin a statement."""
-    inside = sorted([*lexed.spans, *_bracketed(lexed, len(code))])
+    inside = sorted([*lexed.spans, *_bracketed(lexed, len(code), language)])
     at = start = reach = 0
     for line in code.split("\n"):
         while at < len(inside) and inside[at][0] < start:
@@ -67,31 +75,32 @@ def _statements(code: str, lexed: Lexed) -> Iterator[tuple[int, int]]:
         start += len(line) + 1
 
 
-def _bracketed(lexed: Lexed, end: int) -> Iterable[tuple[int, int]]:
-    """The ranges between brackets; those still open reach to `end`."""
+def _bracketed(lexed: Lexed, end: int, language: str) -> Iterable[tuple[int, int]]:
+    """The ranges between brackets that hold no block; those still open reach to `end`."""
     stack: list[tuple[int, str]] = []
     for at, sign in lexed.signs:
         if sign in CLOSER_OF:
             stack.append((at, sign))
         elif stack and CLOSER_OF[stack[-1][1]] == sign:
-            yield stack.pop()[0], at
-    yield from ((at, end) for at, _ in stack)
+            begin, opener = stack.pop()
+            if _holds(opener, language):
+                yield begin, at
+    yield from ((at, end) for at, sign in stack if _holds(sign, language))
 
 
-def _opens(code: str, lexed: Lexed, end: int) -> bool:
-    ends = {end_of: begin for begin, end_of in lexed.spans}
+def _opens(code: str, end: int, language: str) -> bool:
+    """Whether the last line of `code` before `end` that is no comment opens a block."""
     while True:
-        end = len(code[:end].rstrip())
-        begin = ends.get(end)
-        if begin is None:
-            return code.endswith(":", 0, end)
-        if code[begin] != "#":
-            return False
-        end = begin
+        above, _, line = code[:end].rstrip().rpartition("\n")
+        if not above or code_only(line, language).strip():
+            return opens_block(line, language)
+        end = len(above)
 
 
 NEAR = 8000  # characters before and after the cursor whose lines are read
 FAR = 32_000  # characters before and after the cursor that are read for brackets, about 5 ms each
+CONTINUED = (",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">")
+"""Signs at the end of a line below which its statement may continue at any depth."""
 _CLOSER = re.compile(
     r"</[\w:.-]*>|/>|\"{3}|'{3}|''|\*\*|~~|\$\$|[-~]?[%#]\}|[%?]>|-->|\*/|[)\]}>\"'`|$*_]"
 )  # signs that editors insert behind the cursor, and that end what was opened left of it
@@ -258,33 +267,16 @@ class TextAround:
 
     @cached_property
     def blocks_above(self) -> Blocks | None:
-        """The Python blocks in which the cursor's line may begin a statement; None if it begins none."""
-        if self.language != "python" or self.head.stack or self.head.quote:
+        """The blocks in which the cursor's line may begin a statement; None if it begins none."""
+        if self.language not in KNOWN:
             return None
-        return blocks_below(self.near_before[: len(self.near_before) - len(self.left)], self.head)
+        return blocks_below(self.near_before[: len(self.near_before) - len(self.left)], self.head, self.language)
 
     @cached_property
     def statement_below(self) -> int | None:
         """The column of the nearest line below the cursor's with more than a comment."""
         lines = (line for line in self.below if line.strip() and not line.lstrip().startswith("#"))
         return next((width(indent(line)) for line in lines), None)
-
-    def statement_above(self) -> int:
-        """The indentation of the first line of the statement that ends above the cursor's line."""
-        near, pairs, stack = self.near_before, {}, []
-        for at, sign in self.head.signs:
-            if sign in CLOSER_OF:
-                stack.append(at)
-            elif stack:
-                pairs[at] = stack.pop()
-        start = len(near[: len(near) - len(self.left)].rstrip())
-        while True:
-            line = near.rfind("\n", 0, start) + 1
-            openers = [opener for closer, opener in pairs.items() if line <= closer < start and opener < line]
-            crossing = [begin for begin, end in self.head.spans if begin < line < end <= start]
-            if not openers and not crossing:
-                return width(indent(near[line:start]))
-            start = min(openers + crossing) + 1
 
 
 def wanted(stack: list[tuple[int, str]], quote: str = "") -> list[str]:
