@@ -199,7 +199,7 @@ _UNFIT = {
     "comment": "It is a comment in front of code.",
     "control": "It begins with a control token of the model.",
     "fence": "It begins with a Markdown fence.",
-    "repetition": "It repeats the code above or below.",
+    "repetition": "It repeats itself or the code above.",
     "indentation": "Its indentation fits no block.",
     "right": "It repeats the text right of the cursor, or runs into it.",
     "below": "It repeats the lines below.",

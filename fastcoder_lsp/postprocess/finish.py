@@ -6,23 +6,35 @@ changes, so finishing is idempotent. Texts have `\n` line ends.
 
 import re
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Literal
 
 from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.fit import covered, fit, keeps_line_end
 from fastcoder_lsp.postprocess.indentation import indentation
-from fastcoder_lsp.postprocess.rubbish import comment_before_code, control_text, fence, repetition, rubbish
+from fastcoder_lsp.postprocess.rubbish import (
+    comment_before_code,
+    control_text,
+    fence,
+    is_distinctive,
+    repetition,
+    rubbish,
+)
 from fastcoder_lsp.postprocess.text_around import TextAround
-from fastcoder_lsp.syntax import KNOWN
+from fastcoder_lsp.syntax import KNOWN, indent, width
 
 _TRIVIAL = 2  # a line of so few signs may occur twice
+_BELOW = 3  # lines of a block that is recognised below
+_DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
+"""Languages whose texts are rows of like entries."""
 
 
 def lines_below(text: str, around: TextAround) -> str:
     """`text` up to the line from which it equals the lines below the cursor, to the end of either.
 
     Lines that equal those below only for a while are kept, because code repeats itself. Closers alone are left to
-    `balance`: `}` may be needed although another one follows.
+    `balance`: `}` may be needed although another one follows. On an empty line, a few distinctive lines are enough,
+    except in data, where entries often differ by a name only: there, a text may leave the entry and begin another one.
     """
     if around.right.strip() and not around.closing:
         return text
@@ -37,9 +49,16 @@ def lines_below(text: str, around: TextAround) -> str:
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
-        if ends and _telling([lines[each] for each in said[at : at + run]], around, alone=not at):
+        if (ends and _telling(below[:run], around, alone=not at)) or (not at and _begins(whole, run, below, around)):
             return "\n".join(lines[:index])
     return text
+
+
+def _begins(lines: list[str], run: int, below: list[str], around: TextAround) -> bool:
+    """Whether the first `run` of `lines` are all of the distinctive block right `below`."""
+    block = list(takewhile(lambda line: any(map(str.isalnum, line)), below[:_BELOW]))
+    leaves = any(width(indent(line)) < width(indent(block[0])) for line in lines if line and block)
+    return run >= len(block) and is_distinctive(block) and not (leaves and around.language in _DATA)
 
 
 def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:

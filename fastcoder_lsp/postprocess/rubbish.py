@@ -2,8 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Sequence
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
 from fastcoder_lsp.syntax import (
@@ -27,23 +26,16 @@ _CONTROL = re.compile(
 """Control tokens of models, spelt out; doubtful ones may be code."""
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _SHORTEST_LOOP = 3  # equal runs of lines in a row that make a loop
-_LEAST_ROUNDS, _LONGEST_ROUND = (
-    8,
-    40,
-)  # equal pieces in a row at the end of a line that make a loop, and the longest piece
-
-
+_LEAST_ROUNDS = 8  # equal pieces in a row at the end of a line that make a loop
+_ROUNDS = range(2, 41)  # characters of such a piece
 _TELLING = 40  # characters of a block's distinct lines that hardly repeat by chance
 _LINES_ABOVE = 60
 _ENTRIES = 3
-_BELOW = 3
 _HALF_TYPED = 8
 _OPEN_ENDS = tuple("=.+-*/%&|^")  # signs after which a line continues
 _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
 """Lines with little more than a name, which may begin another name."""
 _ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
-_DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
-"""Languages whose texts are rows of like entries."""
 _DECORATORS = ("@", "#[")
 _OPENERS = ("(", "[", "{")
 _QUOTES = ('"', "'")
@@ -115,86 +107,66 @@ def comment_before_code(text: str, around: TextAround) -> str:
 
 
 def repetition(text: str, around: TextAround) -> str:
-    """`text` up to where a loop begins its second round, or repeats the block right above or below."""
+    """`text` up to where a loop begins its second round, or repeats the block right above."""
     lines = (around.left + text).split("\n")
-    for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
-        tail = lines[len(lines) - period :]
-        rounds = 1
-        while len(lines) >= period * (rounds + 1) and lines[-period * (rounds + 1) :][:period] == tail:
-            rounds += 1
-        if rounds >= _SHORTEST_LOOP and "".join(tail).strip(" \t)]};,"):
-            return "\n".join(lines[: len(lines) - period * (rounds - 1)])[len(around.left) :]
-    first = _first_repeated(lines, around)
-    if first is not None:
-        return "\n".join(lines[:first])[len(around.left) :].rstrip() if first else ""
-    return _within_line(text)
-
-
-def _first_repeated(lines: list[str], around: TextAround) -> int | None:
-    """The first of `lines`, from the cursor's on, that begins a repetition; None if there is none."""
     above = around.near_before[-NEAR:].split("\n")[:-1][-_LINES_ABOVE:]
     whole = [line.rstrip() for line in (*above, *lines)]
+    loop = _second_round(lines, range(1, len(lines) + 1), _SHORTEST_LOOP, lambda tail: bool(tail.strip(" \t)]};,")))
     found = [
-        *_blocks_again(whole, len(above)),
-        *_entries_again(whole, len(above), around),
-        *_below_again(whole[len(above) :], around),
+        *([] if loop is None else [loop]),
+        *_blocks_again(whole, len(above), around),
         *_typed_above_again(whole[len(above) :], around),
     ]
-    return min(found, default=None)
+    if found:
+        kept = "\n".join(lines[: min(found)])[len(around.left) :]
+        return kept if min(found) == loop else kept.rstrip()
+    start = text.rfind("\n") + 1
+    rounds = _second_round(text[start:], _ROUNDS, _LEAST_ROUNDS, lambda tail: len(set(tail.strip())) > 1)
+    return text if rounds is None else text[: start + rounds]
 
 
-def _blocks_again(whole: list[str], cursor: int) -> Iterator[int]:
-    """Lines, counted from the cursor's, that begin a block equal to the block right before it."""
+def _second_round(row: Sequence[str], lengths: range, least: int, telling: Callable[[str], bool]) -> int | None:
+    """Where in `row` the second of `least` or more equal rounds begins that reach to its end."""
+    for length in lengths[: max(len(row) // least - lengths.start + 1, 0)]:
+        run = 0
+        while run < len(row) - length and row[-1 - run] == row[-1 - run - length]:
+            run += 1
+        if run >= length * (least - 1) and telling("".join(row[-length:])):
+            return len(row) - run
+    return None
+
+
+def _blocks_again(whole: list[str], cursor: int, around: TextAround) -> Iterator[int]:
+    """Lines, counted from the cursor's, that begin a block equal to the one right before it, or a list's entries."""
+    opener = around.head.openers[-1][0] if around.head.openers else None
+    in_code = opener is not None and not around.head.comment and not around.head.quote
+    first = cursor - around.near_before.count("\n", opener) if in_code else len(whole)  # in the same bracket
     places = defaultdict[str, list[int]](list)
     periods = set[int]()
     for at, line in enumerate(whole):
         if any(map(str.isalnum, line)):
             periods |= {at - before for before in places[line]} if at >= cursor else set()
             places[line].append(at)
-    for period in periods - {1}:
+    for period in periods:
         run = 0
         for at in range(max(cursor, period), len(whole)):
             run = run + 1 if whole[at] == whole[at - period] else 0
-            if run == period and _is_distinctive(whole[at - run + 1 : at + 1]):
+            begins = at - min(run, period, _ENTRIES) + 1
+            if run == period > 1 and is_distinctive(whole[at - run + 1 : at + 1]):
                 yield at - run + 1 - cursor
+                break
+            if run >= _ENTRIES and begins - period >= first and _are_entries(whole[cursor : at + 1], around):
+                yield begins - cursor
                 break
 
 
-def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterator[int]:
-    """Lines that begin to repeat a list's entries, in their order, inside the same bracket."""
-    if not around.head.openers or around.head.comment or around.head.quote:
-        return
-    opened = around.near_before.count("\n", around.head.openers[-1][0]) + 1
-    own = width(indent(whole[cursor]))
-    entries, first = whole[max(cursor - opened + 1, 0) :], min(cursor, opened - 1)
-    for at in range(first, len(entries) - _ENTRIES + 1):
-        said = entries[at : at + _ENTRIES]
-        if entries[at].strip() and width(indent(entries[at])) < own:
-            return  # the bracket is closed
-        code = [line for line in said if not is_comment(line, around.language)]
-        if any(width(indent(line)) != own for line in said) or not _is_distinctive(code):
-            continue
-        if not all(line.endswith(",") for line in code[:-1]):
-            continue  # statements of a block in braces
-        if any(entries[one : one + _ENTRIES] == said for one in range(at - _ENTRIES + 1)):
-            yield at - first
-            return
-
-
-def _below_again(lines: list[str], around: TextAround) -> Iterator[int]:
-    """The cursor's line, if it and the next ones are the lines right below, however the text continues.
-
-    In data, entries often differ by a name only: there, a text may leave the entry and begin another one.
-    """
-    if around.left.strip() or (around.right.strip() and not around.closing):
-        return
-    said, below = ([line.rstrip() for line in side if line.strip()] for side in (lines, around.below))
-    block = list(takewhile(lambda line: any(map(str.isalnum, line)), below[:_BELOW]))
-    if not block or said[: len(block)] != block or not _is_distinctive(block):
-        return
-    leaves = any(width(indent(line)) < width(indent(said[0])) for line in said[len(block) :])
-    if not (leaves and around.language in _DATA):
-        yield 0
+def _are_entries(lines: list[str], around: TextAround) -> bool:
+    """Whether the last of `lines` are entries of the list that the first one is in."""
+    own, said = width(indent(lines[0])), lines[-_ENTRIES:]
+    code = [line for line in said if not is_comment(line, around.language)]
+    if any(width(indent(line)) != own for line in said) or not all(line.endswith(",") for line in code[:-1]):
+        return False  # or statements of a block in braces
+    return is_distinctive(code) and all(width(indent(line)) >= own for line in lines if line.strip())
 
 
 def _typed_above_again(lines: list[str], around: TextAround) -> Iterator[int]:
@@ -216,27 +188,10 @@ def _half_typed(line: str, rest: str, language: str) -> bool:
     return in_word and language in KNOWN and _NAMES_ALONE.match(line) is None
 
 
-def _is_distinctive(lines: Sequence[str]) -> bool:
+def is_distinctive(lines: Sequence[str]) -> bool:
     """Whether lines are too distinctive to be repeated on purpose."""
     words = {line.strip() for line in lines if any(map(str.isalnum, line))}
     return len(words) > 1 and sum(map(len, words)) >= _TELLING
-
-
-def _within_line(text: str) -> str:
-    """`text` without a loop at the end of its last line: eight or more rounds of two or more characters."""
-    start = text.rfind("\n") + 1
-    for length in range(2, min(_LONGEST_ROUND, (len(text) - start) // _LEAST_ROUNDS) + 1):
-        unit = text[-length:]
-        rounds = 1
-        while text.endswith(unit, start, len(text) - rounds * length):
-            rounds += 1
-        if rounds >= _LEAST_ROUNDS and len(set(unit.strip())) > 1:
-            # The loop may end in the middle of a round, so rounds are counted from the start of the first one.
-            first = len(text) - rounds * length
-            while first > start and text[first - 1] == text[first - 1 + length]:
-                first -= 1
-            return text[: first + length]
-    return text
 
 
 def wordy(char: str) -> bool:
