@@ -5,16 +5,14 @@ the same depth. If the document is longer than the part that is read, or does no
 unchanged.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastcoder_lsp.postprocess.fit import covered
-from fastcoder_lsp.postprocess.text_around import Closer, TextAround, wanted
+from fastcoder_lsp.postprocess.text_around import Closer, TextAround, left_open, wanted
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
 
 _ENDS = ")]};,: \t\n"  # characters that may follow the last word of a text
 Stack = list[tuple[int, str]]
-Columns = Callable[[int], int]  # the indentation of the line at an offset
 
 
 def balance(text: str, around: TextAround) -> str:
@@ -33,13 +31,9 @@ def balance(text: str, around: TextAround) -> str:
     if walk.impossible is not None:
         return text[: walk.impossible]
     below, whole = _below(text, around), around.near_before + text
-
-    def columns(at: int) -> int:
-        return width(indent(whole[whole.rfind("\n", 0, at) + 1 : at + 1]))
-
-    if (surplus := _surplus(walk, below, columns, around)) is not None:
+    if (surplus := _surplus(walk, below, whole, around)) is not None:
         return text[:surplus]
-    return text + _closed(whole, _missing(walk, below, columns, around), lexed.quote)
+    return text + _closed(whole, _missing(walk, below, whole, around), lexed.quote)
 
 
 def last_closers(text: str, around: TextAround) -> list[int]:
@@ -91,45 +85,38 @@ def _below(text: str, around: TextAround) -> list[Closer]:
     return [Closer(sign, 0, None) for sign in kept] + around.closers_below
 
 
-def _surplus(walk: _BracketScan, below: list[Closer], columns: Columns, around: TextAround) -> int | None:
+def _surplus(walk: _BracketScan, below: list[Closer], whole: str, around: TextAround) -> int | None:
     """The offset of the first closer that is certainly surplus."""
     signs = [closer.sign for closer in below]
     if around.whole_before and around.whole_after:
-        still_open = wanted(walk.open)
-        if still_open == signs or (
-            len(still_open) > len(signs) and still_open[len(still_open) - len(signs) :] == signs
-        ):
+        if left_open(wanted(walk.open), signs) is not None:
             return None
         for at, stack in reversed(walk.closes):
             if wanted(stack) == signs:
                 return at
     if not below or below[0].column is None or (walk.own and CLOSER_OF[walk.open[-1][1]] == below[0].sign):
         return None
-    if _closed_by(walk.open, below[0], columns):
+    if _closed_by(walk.open, below[0], whole):
         return None
-    found = [at for at, stack in walk.closes if _closed_by(stack, below[0], columns)]
+    found = [at for at, stack in walk.closes if _closed_by(stack, below[0], whole)]
     return found[-1] if found and around.goes_deeper_until(below[0]) else None
 
 
-def _missing(walk: _BracketScan, below: list[Closer], columns: Columns, around: TextAround) -> Stack:
+def _missing(walk: _BracketScan, below: list[Closer], whole: str, around: TextAround) -> Stack:
     """The brackets that the suggestion opened and nothing below closes, innermost last."""
-    signs, still_open = [closer.sign for closer in below], wanted(walk.open)
-    missing = len(still_open) - len(signs)
-    if not (around.whole_before and around.whole_after and missing >= 0 and still_open[missing:] == signs):
-        missing = next((count for count in range(walk.own + 1) if _is_closed(walk.open, count, below, columns)), 0)
-    count = min(missing, walk.own)
-    return walk.open[len(walk.open) - count :]
+    is_whole, total = around.whole_before and around.whole_after, len(walk.open)
+    missing = left_open(wanted(walk.open), [closer.sign for closer in below]) if is_whole else None
+    if missing is None:
+        rests = (walk.open[: total - count] for count in range(walk.own + 1)) if below else ()
+        missing = next((total - len(rest) for rest in rests if _closed_by(rest, below[0], whole)), 0)
+    return walk.open[total - min(missing, walk.own) :]
 
 
-def _is_closed(stack: Stack, count: int, below: list[Closer], columns: Columns) -> bool:
-    """Whether the nearest closer below closes the rest of `stack` once its `count` innermost brackets are closed."""
-    return bool(below) and _closed_by(stack[: len(stack) - count], below[0], columns)
-
-
-def _closed_by(stack: Stack, closer: Closer, columns: Columns) -> bool:
+def _closed_by(stack: Stack, closer: Closer, whole: str) -> bool:
     if not stack or CLOSER_OF[stack[-1][1]] != closer.sign:
         return False
-    return closer.column is not None and columns(stack[-1][0]) == closer.column
+    at = stack[-1][0]
+    return closer.column is not None and width(indent(whole[whole.rfind("\n", 0, at) + 1 : at + 1])) == closer.column
 
 
 def goes_on(lexed: Lexed, around: TextAround) -> bool:

@@ -8,7 +8,7 @@ that begins a line of its own keeps its line end. Where it would run into what s
 import re
 from bisect import bisect_left
 
-from fastcoder_lsp.postprocess.text_around import OPENED, SYMMETRIC, TextAround
+from fastcoder_lsp.postprocess.text_around import OPENED, SYMMETRIC, TextAround, in_word, wordy
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
 
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
@@ -67,7 +67,7 @@ def fit(text: str, around: TextAround) -> str:
     if shorter != body:
         body, tail = shorter.rstrip(), shorter[len(shorter.rstrip()) :]
     rest, ended = right[covered(body, around) :], "\n" in text[len(text.rstrip()) :]
-    if not body.strip() or (ended and "\n" not in body and _wordy(rest[:1])) or not _joins(body, tail, rest, around):
+    if not body.strip() or (ended and "\n" not in body and wordy(rest[:1])) or not _joins(body, tail, rest, around):
         return ""
     return body + tail
 
@@ -82,7 +82,7 @@ def keeps_line_end(text: str, around: TextAround) -> bool:
 
 def _whole_line(text: str, right: str, around: TextAround) -> str:
     body, said = text.rstrip(), right.strip()
-    if body.endswith(said) and not _in_word(body, said):
+    if body.endswith(said) and not in_word(body[: -len(said)], said):
         body = body[: -len(said)].rstrip(" \t")
         return fit(body, around) if body.endswith("\n") else body
     line = (around.left + body).rpartition("\n")[2]
@@ -98,10 +98,10 @@ def _words(body: str, right: str) -> int:
     for length in range(min(len(right), len(body)), least - 1, -1):
         shared = right[:length]
         again = body.endswith(shared) and not right.startswith(shared, length)  # of like entries one may be missing
-        if again and any(map(str.isalnum, shared)) and not _cuts_word(right, length):
-            inside = len(shared) < len(body) and _wordy(shared[0]) and _wordy(body[-length - 1])
-            if not inside or len(_first_word(shared)) > 1:
-                return length
+        if not again or not any(map(str.isalnum, shared)) or in_word(shared, right[length:]):
+            continue
+        if not in_word(body[:-length], shared) or len(_first_word(shared)) > 1:
+            return length
     whole = right.strip()
     again = any(map(str.isalnum, whole)) and body.startswith(whole) and not body[len(whole) :].strip(")]}>; ")
     return len(right) if again else 0
@@ -203,7 +203,7 @@ def _shortest(body: str, right: str, around: TextAround) -> str:
         shorter = body[:-length]
         if around.closers.signs and shorter[-1:].isspace():
             continue  # its blanks would go
-        if _wordy(shorter[-1:]) and _wordy(right[covers - length : covers - length + 1]):
+        if in_word(shorter, right[covers - length :]):
             continue
         part = length < covers or covers < len(right)
         own = part and max(walk(body, around)[0], default=0) <= len(shorter)  # what is left out is the text's own
@@ -220,7 +220,7 @@ def _repeats(body: str, right: str, around: TextAround) -> bool:
     if body.lstrip().startswith(said):
         return True
     first = _first_word(said)
-    ends = _wordy(body[-1]) or body[-1] in ")]}\"'`;" or (body[-1] == ">" and not _ARROW.search(body[-2:]))
+    ends = wordy(body[-1]) or body[-1] in ")]}\"'`;" or (body[-1] == ">" and not _ARROW.search(body[-2:]))
     return bool(first) and _first_word(body) == first and ends
 
 
@@ -228,13 +228,13 @@ def _joins(body: str, tail: str, right: str, around: TextAround) -> bool:
     """Whether `right` may stand directly behind `body`."""
     if around.closing or "\n" in body or not any(map(str.isalnum, right)):
         return True  # a text of several lines is cut where a line of its own would end
-    begins = not around.left.strip() and (_wordy(right[0]) or _STATEMENT.match(right))
+    begins = not around.left.strip() and (wordy(right[0]) or _STATEMENT.match(right))
     if begins and not tail.strip("\n") and body[-1] not in "([{,.=+-*/%&|<!~:$@#\\\"'`":
         return False
-    if tail or not _wordy(right[0]):
+    if tail or not wordy(right[0]):
         return True
-    if _wordy(body[-1]):
-        return _wordy(around.left[-1:]) and all(map(_wordy, body))
+    if wordy(body[-1]):
+        return wordy(around.left[-1:]) and all(map(wordy, body))
     plain = around.language in KNOWN - MARKUP and not around.head.quote and not around.head.comment
     if plain and body[-1] == ":" and opens_block(around.left + body, around.language):
         return False
@@ -252,18 +252,6 @@ def _selector(body: str, right: str, around: TextAround) -> int:
     return 0 if width(indent(below)) > width(indent(around.left)) else len(right)
 
 
-def _cuts_word(right: str, length: int) -> bool:
-    return length < len(right) and _wordy(right[length - 1]) and _wordy(right[length])
-
-
-def _in_word(body: str, end: str) -> bool:
-    return len(end) < len(body) and _wordy(end[0]) and _wordy(body[-len(end) - 1])
-
-
 def _first_word(text: str) -> str:
     found = _FIRST_WORD.match(text)
     return found[1] if found else ""
-
-
-def _wordy(char: str) -> bool:
-    return char.isalnum() or char == "_"

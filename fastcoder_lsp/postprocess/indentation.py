@@ -103,15 +103,9 @@ def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, a
     first = blanks + first.lstrip(" \t")
     along = "\n".join(_moved(line, target - column) for line in rest.split("\n"))
     for way in (along, rest) if here <= target < column < 2 * here else (rest, along):
-        if _stands(first + way, blocks, around):
+        if stand(first + way, blocks, around):
             return first + way
     return ""
-
-
-def _stands(text: str, blocks: Blocks, around: TextAround) -> bool:
-    """Whether all statements of `text`, and the one below it, begin at allowed columns."""
-    start = len(around.near_before) - len(around.left)
-    return stand(blocks, around.near_before + text, around.lexed_with(text), start, around)
 
 
 def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
+from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, in_word
 from fastcoder_lsp.syntax import (
     COLON_BLOCKS,
     KNOWN,
@@ -151,11 +151,15 @@ def _blocks_again(whole: list[str], cursor: int, around: TextAround) -> Iterator
         run = 0
         for at in range(max(cursor, period), len(whole)):
             run = run + 1 if whole[at] == whole[at - period] else 0
-            begins = at - min(run, period, _ENTRIES) + 1
+            begins = at - _ENTRIES + 1
             if run == period > 1 and is_distinctive(whole[at - run + 1 : at + 1]):
                 yield at - run + 1 - cursor
                 break
-            if run >= _ENTRIES and begins - period >= first and _are_entries(whole[cursor : at + 1], around):
+            if (
+                min(run, period) >= _ENTRIES
+                and begins - period >= first
+                and _are_entries(whole[cursor : at + 1], around)
+            ):
                 yield begins - cursor
                 break
 
@@ -184,19 +188,13 @@ def _half_typed(line: str, rest: str, language: str) -> bool:
         return False
     if line.endswith(_OPEN_ENDS) or lex(line, language).openers:
         return True
-    in_word = wordy(line[-1]) and wordy(rest[0])
-    return in_word and language in KNOWN and _NAMES_ALONE.match(line) is None
+    return in_word(line, rest) and language in KNOWN and _NAMES_ALONE.match(line) is None
 
 
 def is_distinctive(lines: Sequence[str]) -> bool:
     """Whether lines are too distinctive to be repeated on purpose."""
     words = {line.strip() for line in lines if any(map(str.isalnum, line))}
     return len(words) > 1 and sum(map(len, words)) >= _TELLING
-
-
-def wordy(char: str) -> bool:
-    """Whether `char` may be a part of a word."""
-    return char.isalnum() or char == "_"
 
 
 def rubbish(text: str, around: TextAround) -> bool:

@@ -7,7 +7,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, Lexed, code_only, indent, lex, opens_block, width
@@ -38,15 +38,15 @@ def blocks_below(code: str, lexed: Lexed, language: str) -> Blocks | None:
         return None
     if code.rstrip(" \t\n").endswith("\\" if language == "python" else CONTINUED):
         return None
-    starts = list(_statements(code, lexed, language))
-    columns: tuple[int, ...] = ()
-    for _, column in starts:
-        columns = (*columns[: bisect_left(columns, column)], column)
-    return Blocks(columns, bool(starts) and _opens(code, len(code), language))
+    blocks = Blocks()
+    for _, column in _statements(code, lexed, language):
+        blocks = blocks.after(column, opens=False)
+    return replace(blocks, opened=bool(blocks.columns) and _opens(code, len(code), language))
 
 
-def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, around: "TextAround") -> bool:
-    """Whether statements after `start`, a line's start below `blocks`, and the one below are at allowed columns."""
+def stand(text: str, blocks: Blocks, around: "TextAround") -> bool:
+    """Whether the statements of `text`, at the cursor below `blocks`, and the one below are at allowed columns."""
+    code, lexed, start = around.near_before + text, around.lexed_with(text), len(around.near_before) - len(around.left)
     starts = [one for one in _statements(code, lexed, around.language) if one[0] >= start]
     ends = [at for at, _ in starts[1:]]
     for (_, column), end in zip(starts, [*ends, len(code)], strict=False):
@@ -210,8 +210,8 @@ class TextAround:
     def unclosed(self) -> list[str]:
         """The closers, innermost first, of what is open at the cursor and nothing right of it or below closes."""
         opened, given = self._pending
-        missing = max(len(opened) - len(given), 0)
-        if opened[missing:] == given:
+        missing = left_open(opened, given)
+        if missing is not None:
             return opened[:missing]
         fits = [at for at in range(len(opened)) if all(map(str.__eq__, opened[at:], given))]
         return opened[: fits[0]] if len(fits) == 1 and not self.whole_after else []
@@ -220,8 +220,7 @@ class TextAround:
     def spare(self) -> int:
         """How many brackets the document closes right of the cursor and below beyond those that are open."""
         opened, given = self._pending
-        more = len(given) - len(opened)
-        return more if self.whole_before and self.whole_after and more > 0 and given[more:] == opened else 0
+        return (left_open(given, opened) or 0) if self.whole_before and self.whole_after else 0
 
     def strings_in(self, text: str) -> tuple[dict[int, int], str]:
         """The ends of the strings and comments in `text`, by their beginnings, and the quote of one that stays open."""
@@ -282,6 +281,22 @@ class TextAround:
 def wanted(stack: list[tuple[int, str]], quote: str = "") -> list[str]:
     """The closers of all open brackets, innermost first."""
     return [*([quote] if quote else []), *(CLOSER_OF.get(sign, sign) for _, sign in reversed(stack))]
+
+
+def left_open(opened: list[str], given: list[str]) -> int | None:
+    """How many of `opened`, innermost first, are left if `given` closes the outer ones; None if it does not."""
+    count = len(opened) - len(given)
+    return count if count >= 0 and opened[count:] == given else None
+
+
+def wordy(char: str) -> bool:
+    """Whether `char` may be a part of a word."""
+    return char.isalnum() or char == "_"
+
+
+def in_word(left: str, right: str) -> bool:
+    """Whether `left` and `right`, side by side, run into one word."""
+    return wordy(left[-1:]) and wordy(right[:1])
 
 
 def _column(text: str, at: int) -> int | None:
