@@ -18,7 +18,7 @@ from typing import Any
 from fastcoder_lsp.bench.limits import Limits, measure_limits
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, shown, tell_share, write_json
-from fastcoder_lsp.config.environment import neutral_folder, python_command
+from fastcoder_lsp.config.environment import missing_packages, neutral_folder, python_command
 from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, kinds_of_cpu
@@ -27,7 +27,7 @@ from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
 from fastcoder_lsp.model.choice import PROMPT_MS, PROMPT_TOKENS, STEP_MS
 from fastcoder_lsp.model.files import WEIGHTS
-from fastcoder_lsp.model.machine import install_line, missing_packages
+from fastcoder_lsp.model.machine import install_line
 from fastcoder_lsp.model.store import size_text
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -10,6 +10,7 @@ import platform
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -152,6 +153,18 @@ def forced_kind() -> str | None:
     For tests and benchmarks: one machine can run the code of several kinds of CPUs. None, the default, is the fastest.
     """
     return os.environ.get("FASTCODER_KIND") or None
+
+
+def missing_packages(*names: str) -> list[str]:
+    """The missing ones of the packages; imports none of them."""
+    return [name for name in names if not _installed(name)]
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _name() -> str:

@@ -15,10 +15,9 @@ from typing import Final
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime_folders
-from fastcoder_lsp.config.environment import computing_environment
+from fastcoder_lsp.config.environment import computing_environment, missing_packages
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
-from fastcoder_lsp.model.machine import missing_packages
 
 LONGEST_PATH: Final = 103  # longest path of a Unix socket, in bytes, that every system allows
 _UNIX: Final = hasattr(socket, "AF_UNIX")

@@ -18,12 +18,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires
-from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
-from fastcoder_lsp.config.environment import find_program
+from fastcoder_lsp.config.environment import find_program, missing_packages
 from fastcoder_lsp.errors import InstallationError, ResourceError
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -187,11 +186,6 @@ def require_packages(purpose: str, *names: str) -> None:
         )
 
 
-def missing_packages(*names: str) -> list[str]:
-    """The missing ones of the packages; imports none of them."""
-    return [name for name in names if not _installed(name)]
-
-
 def install_line(*names: str) -> str:
     """A command that installs packages beside this program, in usable versions, torch in its smallest build."""
     small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
@@ -207,10 +201,3 @@ def _bounded(name: str) -> str:
         ours = []
     found = next((one for one in ours if re.match(rf"{re.escape(name)}(?![\w.-])", one)), name).partition(";")[0]
     return found if found == name else f'"{found.strip()}"'
-
-
-def _installed(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False

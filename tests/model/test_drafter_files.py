@@ -49,11 +49,22 @@ def test_a_record_says_all_sizes(name: str) -> None:
         OPENED["eagle"](replace(eagle()[0], numbers={**eagle()[0].numbers, "heads": 0.5}), eagle()[1])
 
 
-@pytest.mark.parametrize(("name", "said"), [("heads", 3), ("heads", 1e300), ("kv_heads", 4097)])
-def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) -> None:
+@pytest.mark.parametrize(("name", "said", "told"), [
+    ("heads", 3, "has the shape"), ("heads", 1e300, "invalid heads"), ("kv_heads", 4097, "invalid kv_heads"),
+])  # fmt: skip
+def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float, told: str) -> None:
     whole, tensors = eagle()
-    with pytest.raises(ModelInvalidError, match="invalid"):
+    with pytest.raises(ModelInvalidError, match=told):
         EagleLayer(replace(whole, numbers={**whole.numbers, name: said}), tensors)
+
+
+def test_heads_of_an_odd_size_are_refused() -> None:
+    """The tensors fit: each head is parted into heads of one number."""
+    whole, tensors = eagle()
+    size = whole.numbers["head_dim"]
+    parted = {name: whole.numbers[name] * size for name in ("heads", "kv_heads")} | {"head_dim": 1}
+    with pytest.raises(ModelInvalidError, match="invalid sizes"):
+        EagleLayer(replace(whole, numbers={**whole.numbers, **parted}), tensors)
 
 
 @pytest.mark.parametrize("method", MADE)
