@@ -59,8 +59,10 @@ void test('the command says why there was nothing, and what to do', async () => 
     await editor.type('v = ')
     await editor.untilGhost()
     await editor.command('fastcoder: Why No Suggestion?')
-    const says = (text: string): boolean => /b\.py.*not ready within 100 ms/.test(text)
-    await until(async () => (await editor.notifications()).some(says), 'a notification with the reason')
+    await until(async () => (await editor.notifications()).some((text) => text.includes('b.py')), 'a notification about the file')
+    await editor.page.locator('.notifications-toasts .monaco-button', { hasText: 'Show All' }).click()
+    const log = editor.page.locator('.part.panel .view-lines')
+    await until(async () => /not\sready\swithin\s100\sms/.test(await log.innerText()), 'the reason in the log')
 })
 
 void test('the menu has the command', async () => {
