@@ -11,8 +11,7 @@ _NO_MEMORY_TEXTS = ("allocate memory", "not enough memory", "failed to map segme
 """Texts of libraries' other exceptions that mean that memory ran out."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _INSTALL_HINT = (
-    'Install its packages again: pip install --no-deps -r "$(fastcoder-lsp --cpu-requirements)", or with torch: '
-    "pip install fastcoder-lsp; in a clone: delete .venv, then run scripts/run."
+    "Install it again: pip install --force-reinstall fastcoder-lsp; in a clone: delete .venv, then run scripts/run."
 )
 
 

@@ -1,35 +1,34 @@
-"""Looks whether every dependency has a wheel wherever the light installation is promised: nothing is compiled there.
+"""Looks whether every dependency has a wheel for each supported system: nothing is compiled there.
 
     .venv/bin/python scripts/check_wheels.py [PLACE …]
 
 Asks the configured package index for each place (all of `PLACES` by default) by `pip download`, of the versions in
-fastcoder_lsp/requirements-cpu.txt; about 100 MB each, which are thrown away. Exits with 1 where one is missing that
-is not known to be.
+constraints.txt; about 100 MB each, which are thrown away. Exits with 1 where one is missing that is not known to be.
 """
 
 import subprocess
 import sys
 import tempfile
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-WANTED = ROOT / "fastcoder_lsp" / "requirements-cpu.txt"
+CONSTRAINTS = ROOT / "constraints.txt"
 VERSIONS = ("3.11", "3.13")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A system and a processor: what pip calls their wheels, the newest first, and what markers say there.
+    """A system and a processor: pip's names of their wheels, the newest first.
 
     `lacks`: packages whose authors no longer build for it.
     """
 
     name: str
     platforms: tuple[str, ...]
-    system: str
     lacks: frozenset[str] = frozenset()
 
 
@@ -45,32 +44,26 @@ def _linux(processor: str) -> tuple[str, ...]:
 
 
 PLACES = (
-    Place("macos-arm64", _macos(10, "arm64"), "Darwin"),
-    Place("macos-x86_64", _macos(8, "x86_64"), "Darwin", frozenset({"llvmlite", "numba"})),
-    Place("linux-aarch64", _linux("aarch64"), "Linux"),
-    Place("windows-x86_64", ("win_amd64",), "Windows"),
+    Place("macos-arm64", _macos(10, "arm64")),
+    Place("macos-x86_64", _macos(8, "x86_64"), frozenset({"llvmlite", "numba"})),
+    Place("linux-aarch64", _linux("aarch64")),
+    Place("windows-x86_64", ("win_amd64",)),
 )
 
 
 def wanted_at(place: Place) -> list[str]:
-    """The requirements that are one there, without their markers."""
-    lines = [line.partition("#")[0].strip() for line in WANTED.read_text(encoding="utf-8").splitlines()]
-    found = [Requirement(line) for line in lines if line]
-    return [
-        f"{one.name}{one.specifier}"
-        for one in found
-        if one.name not in place.lacks
-        and (one.marker is None or one.marker.evaluate({"platform_system": place.system}))
-    ]
+    """The project's dependencies that are built for it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [one for one in project["dependencies"] if Requirement(one).name not in place.lacks]
 
 
 def command(place: Place, version: str, target: str) -> list[str]:
     """What asks for all wheels of one place."""
     platforms = [word for platform in place.platforms for word in ("--platform", platform)]
     return [
-        *(sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"),
+        *(sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "download", "--quiet"),
         *("--only-binary=:all:", "--implementation", "cp", "--python-version", version, *platforms),
-        *("--dest", target, *wanted_at(place)),
+        *("--constraint", str(CONSTRAINTS), "--dest", target, *wanted_at(place)),
     ]
 
 

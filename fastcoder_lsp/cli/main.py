@@ -38,9 +38,7 @@ COMMANDS = (
     "train",
     "report",
 )
-CPU_OPTION = "--cpu-requirements"
-CPU_REQUIREMENTS = Path(__file__).parents[1] / "requirements-cpu.txt"
-LEFT_OUT = ("accelerate", "torch", "transformers")  # packages that are not in that list
+TORCH = ("accelerate", "torch", "transformers")  # the packages of the extra `torch`
 FAULT = 70  # exit code of internal errors, as in sysexits.h
 
 
@@ -52,15 +50,8 @@ def parser(named: str = "") -> argparse.ArgumentParser:
         epilog="Try: fastcoder-lsp play",
     )
     top.add_argument("--version", action="version", version=f"fastcoder-lsp {__version__}")
-    # Runs with only this package installed: an installer asks it what else to install.
-    top.add_argument(
-        CPU_OPTION,
-        action=_PrintPath,
-        nargs=0,
-        help="print the path of the requirements list for machines without an NVIDIA GPU, and exit",
-    )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    needed = () if named in ("--version", CPU_OPTION) else (named,) if named in COMMANDS else COMMANDS
+    needed = () if named == "--version" else (named,) if named in COMMANDS else COMMANDS
     for command in needed:
         import_module(f"fastcoder_lsp.cli.{command}").add_parser(commands)
     return top
@@ -95,14 +86,6 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     """A question for the known word that is nearest to `word`, if one is near."""
     near = get_close_matches(word, known, n=1) if word else []
     return f"; did you mean {near[0]}?" if near else ""
-
-
-class _PrintPath(argparse.Action):
-    """Prints the path of the list in one line; argparse's own `version` would wrap it."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(CPU_REQUIREMENTS)
-        parser.exit()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -148,13 +131,13 @@ def _failed(error: Exception) -> int:
 
 
 def _left_out(error: Exception) -> InstallationError | None:
-    """How to install a package that a CPU installation omits, if the error is for lack of one; else None."""
+    """How to install the extra `torch`, if the error is for lack of it; else None."""
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if name in LEFT_OUT:
+    if name in TORCH:
         from fastcoder_lsp.model.machine import require_packages
 
         try:
-            require_packages("this command", *LEFT_OUT)
+            require_packages("this command", *TORCH)
         except InstallationError as lacking:
             return lacking
     return None

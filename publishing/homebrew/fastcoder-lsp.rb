@@ -10,8 +10,8 @@ class FastcoderLsp < Formula
 
   def install
     system Formula["python@3.12"].opt_bin/"python3.12", "-m", "venv", libexec
-    system libexec/"bin/python", "-m", "pip", "install", "--no-deps",
-           "-r", "fastcoder_lsp/requirements-cpu.txt", "."
+    system libexec/"bin/python", "-m", "pip", "install",
+           "-c", "constraints.txt", "."
     bin.install_symlink libexec/"bin/fastcoder-lsp"
   end
 

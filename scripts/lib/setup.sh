@@ -8,7 +8,6 @@
 venv="$root/.venv"
 python="$venv/bin/python"
 lock="$root/.scratch/setup.lock"
-cpu_requirements="$root/fastcoder_lsp/requirements-cpu.txt"
 torch_index=https://download.pytorch.org/whl/cpu
 
 say() { printf '%s\n' "$*" >&2; }
@@ -47,7 +46,7 @@ find_python() {
 
 # What decides which packages are installed.
 state() {
-    cat "$root/pyproject.toml" "$root/constraints.txt" "$cpu_requirements" "$root/scripts/lib/setup.sh" | cksum
+    cat "$root/pyproject.toml" "$root/constraints.txt" "$root/scripts/lib/setup.sh" | cksum
     printf '%s %s\n' "$root" "$1"
 }
 
@@ -77,17 +76,16 @@ pip_install() {
     fi
 }
 
-# The packages themselves: whole for the tests and where there is an NVIDIA GPU, else what a CPU needs, without torch.
-# What was installed before stays: an environment that is whole is not made smaller. Bytecode is made of what is imported,
-# when it is: of all it would be a fifth of the size and half of the work.
+# The extra torch is for NVIDIA GPUs and the tests; a later setup without it removes nothing. Bytecode is made of what is
+# imported, when it is: of all it would be a fifth of the size and half of the work.
 install_packages() {
     if [ -z "$1" ] && ! has_nvidia_gpu; then
-        say "Installing what a CPU needs of the packages of fastcoder-lsp (about 400 MB)"
-        pip_install --no-deps --no-compile --requirement "$cpu_requirements" --editable "$root"
+        say "Installing the packages of fastcoder-lsp (about 400 MB)"
+        pip_install --no-compile --constraint "$root/constraints.txt" --editable "$root"
     else
         install_torch
-        say "Installing the packages of fastcoder-lsp (about 1.5 GB)"
-        pip_install --constraint "$root/constraints.txt" --editable "$root${1:+[$1]}"
+        say "Installing the packages of fastcoder-lsp with torch (about 1.5 GB)"
+        pip_install --constraint "$root/constraints.txt" --editable "$root[${1:-torch}]"
     fi
 }
 

@@ -1,4 +1,4 @@
-"""`bench engine` on the light installation."""
+"""`bench engine` without torch."""
 
 import json
 from pathlib import Path

@@ -70,9 +70,10 @@ print(*sorted(set(sys.modules) - before), sep="\\n")
 """
 
 
-@pytest.mark.parametrize("option", ["--version", "--cpu-requirements"])
-def test_it_imports_our_own_and_the_standard_library(option: str) -> None:
-    done = subprocess.run([sys.executable, "-P", "-c", PROGRAM, option], capture_output=True, text=True, check=True)
+def test_it_imports_our_own_and_the_standard_library() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PROGRAM, "--version"], capture_output=True, text=True, check=True
+    )
     modules = done.stdout.splitlines()[1:]
     strangers = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"fastcoder_lsp"}
     assert not strangers

@@ -1,4 +1,4 @@
-"""The choice of changed tests, the list of packages for a machine without a GPU, and GitHub's workflows and forms."""
+"""The choice of changed tests, the extra `torch`, and GitHub's workflows and forms."""
 
 import re
 import subprocess
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from packaging.requirements import Requirement
 
-from fastcoder_lsp.cli.main import LEFT_OUT, parser
-from scripts import cpu_requirements
+from fastcoder_lsp.cli.main import TORCH, parser
 from scripts.lib.changed_tests import affected_tests, changed_files
 from tests.scripts.conftest import tool
 
@@ -97,14 +97,9 @@ def test_files_changed_since_a_commit(checkout: Path) -> None:
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_list_of_packages_is_current() -> None:
-    """After a change of dependencies or constraints: .venv/bin/python scripts/cpu_requirements.py."""
-    assert cpu_requirements.TARGET.read_text(encoding="utf-8") == cpu_requirements.content()
-
-
-def test_the_program_names_the_packages_left_out() -> None:
-    project = tomllib.loads((cpu_requirements.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert list(LEFT_OUT) == project["tool"]["fastcoder"]["not-for-cpu"]
+def test_the_program_names_the_packages_of_the_extra_torch() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [Requirement(one).name for one in project["optional-dependencies"]["torch"]] == list(TORCH)
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli.main import LEFT_OUT
+from fastcoder_lsp.cli.main import TORCH
 from tests.editors.conftest import find_editor
 from tests.scripts.conftest import ROOT, pip, tool
 
@@ -65,7 +65,6 @@ def test_the_index_shows_no_relative_link(sdist: Path, wheel: Path) -> None:
 
 def test_the_wheel_holds_the_program_and_its_data(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert "fastcoder_lsp/requirements-cpu.txt" in names
     assert "fastcoder_lsp/cli/play/sample/web/src/api.ts" in names
     assert {f"fastcoder_lsp/{path}" for path in EDITOR_FILES} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
@@ -80,12 +79,9 @@ def test_the_wheels_program_starts_without_any_other_package(wheel: Path, tmp_pa
         "import sys; sys.path.insert(0, sys.argv.pop(1)); from fastcoder_lsp.cli.main import main; sys.exit(main())"
     )
 
-    def said(option: str) -> str:
-        command = [sys.executable, "-I", "-S", "-c", program, str(tmp_path), option]
-        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.strip()
-
-    assert said("--version") == f"fastcoder-lsp {__version__}"
-    assert said("--cpu-requirements") == str(tmp_path / "fastcoder_lsp" / "requirements-cpu.txt")
+    command = [sys.executable, "-I", "-S", "-c", program, str(tmp_path), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == f"fastcoder-lsp {__version__}"
 
 
 @pytest.fixture(scope="module")
@@ -122,27 +118,22 @@ def packages(environment: Path) -> set[str]:
     return {path.name.partition("-")[0] for path in environment.glob("lib/*/site-packages/*.dist-info")}
 
 
-@pytest.mark.parametrize("light", [True, False], ids=["light", "whole"])
-def test_uv_installs_the_program(index: Path, tmp_path: Path, light: bool) -> None:
-    """An override that never holds leaves a package out: one line installs without PyTorch."""
+def test_uv_installs_the_program_without_torch(index: Path, tmp_path: Path) -> None:
     uv = tool("uv", tmp_path / "uv")
-    overrides = tmp_path / "light.txt"
-    overrides.write_text("".join(f'{name}; python_version < "3"\n' for name in LEFT_OUT), encoding="utf-8")
     environment = {
         "UV_TOOL_DIR": str(tmp_path / "tools"),
         "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
         "UV_CACHE_DIR": str(tmp_path / "cache"),
     }
     local = ["--no-config", "--no-index", "--find-links", str(index), "--python", sys.executable]
-    chosen = ["--overrides", str(overrides)] if light else []
-    run([str(uv), "tool", "install", *local, *chosen, "fastcoder-lsp"], environment, tmp_path)
+    run([str(uv), "tool", "install", *local, "fastcoder-lsp"], environment, tmp_path)
     assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
     installed = packages(tmp_path / "tools" / "fastcoder-lsp")
     assert "numba" in installed
-    assert bool(installed & set(LEFT_OUT)) is not light
+    assert not installed & set(TORCH)
 
 
-def test_pipx_installs_the_program(index: Path, tmp_path: Path) -> None:
+def test_pipx_installs_the_program_without_torch(index: Path, tmp_path: Path) -> None:
     pipx = tool("pipx", tmp_path / "pipx")
     python = str(pipx.with_name("python"))
     got = subprocess.run(
@@ -160,7 +151,7 @@ def test_pipx_installs_the_program(index: Path, tmp_path: Path) -> None:
     }
     run([str(pipx), "install", "--backend", "pip", "--python", sys.executable, "fastcoder-lsp"], environment, tmp_path)
     assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
-    assert set(LEFT_OUT) <= packages(tmp_path / "home" / "venvs" / "fastcoder-lsp")
+    assert not set(TORCH) & packages(tmp_path / "home" / "venvs" / "fastcoder-lsp")
 
 
 @pytest.fixture(scope="module")

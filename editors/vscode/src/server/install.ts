@@ -8,7 +8,7 @@ import * as vscode from 'vscode'
 import type { Condition } from '../shared/presentation.ts'
 import { inEnvironment, isOutdated } from './find.ts'
 import { isProgram, ownEnvironment } from './places.ts'
-import { CHECK_PYTHON, type Ended, percentOf, pipItself, pipListed, pipWhole, pythons, run } from './python.ts'
+import { CHECK_PYTHON, type Ended, percentOf, pip, pythons, run } from './python.ts'
 
 /** What pip says where its index has no such package. */
 const NOT_THERE = 'No matching distribution found'
@@ -58,19 +58,7 @@ async function installPackages(
     onLine: (line: string) => void,
     signal: AbortSignal,
 ): Promise<Ended> {
-    const pip = async (options: string[]): Promise<Ended> =>
-        await run(inEnvironment(environment, WINDOWS, 'python'), options, onLine, signal)
-    if (await hasNvidia()) {
-        return await pip(pipWhole(wanted))
-    }
-    const itself = await pip(pipItself(wanted))
-    if (itself.code !== 0) {
-        return itself
-    }
-    const told = await run(inEnvironment(environment, WINDOWS), ['--cpu-requirements'], () => undefined, signal)
-    const list = told.lines.at(-1)
-    // A version from before there were lists is installed whole.
-    return await pip(told.code === 0 && list !== undefined ? pipListed(list) : pipWhole(wanted))
+    return await run(inEnvironment(environment, WINDOWS, 'python'), pip(wanted, await hasNvidia()), onLine, signal)
 }
 
 /** Ask, then fetch a model; whether it is there now. `name`: as in the setting `fastcoder.model`. */

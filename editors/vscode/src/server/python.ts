@@ -20,19 +20,9 @@ export const CHECK_PYTHON =
 
 const PIP_INSTALL = ['-m', 'pip', 'install', '--disable-pip-version-check']
 
-/** The server without what it needs: pip leaves out nothing else. It then tells `--cpu-requirements`, a list of that. */
-export function pipItself(wanted: string): string[] {
-    return [...PIP_INSTALL, '--upgrade', '--no-deps', wanted]
-}
-
-/** What a machine without an NVIDIA GPU needs: a list, complete and exact, that leaves PyTorch out, a gigabyte. */
-export function pipListed(list: string): string[] {
-    return [...PIP_INSTALL, '--no-deps', '--no-compile', '--requirement', list]
-}
-
-/** The server with all that it names, PyTorch's build for GPUs among it. */
-export function pipWhole(wanted: string): string[] {
-    return [...PIP_INSTALL, '--upgrade', wanted]
+/** Installs the server; `torch`: with the extra that NVIDIA GPUs need, PyTorch, several GB. */
+export function pip(wanted: string, torch: boolean): string[] {
+    return [...PIP_INSTALL, '--upgrade', '--no-compile', torch ? `${wanted}[torch]` : wanted]
 }
 
 /** How far a program is, from a line such as "  40 %  weights (400 MB of 1.0 GB)". */

@@ -13,16 +13,13 @@ import { Workbench } from './workbench.ts'
 const SAYS = 'suggested = 1'
 const editor = new Workbench({ files: { 'a.py': '' }, onPath: false })
 
-/** Makes a wheel whose program `fastcoder-lsp` runs the program that is named, and tells a list of what it needs: itself. */
+/** Makes a wheel whose program `fastcoder-lsp` runs the program that is named. */
 const MAKE_WHEEL = `
 import sys, zipfile
 wheel, program = sys.argv[1:]
 info = "fastcoder_lsp-0.1.0.dist-info/"
 with zipfile.ZipFile(wheel, "w") as out:
-    listed = wheel + ".txt"
-    open(listed, "w").write(wheel + "\\n")
     out.writestr("started.py", f"import os, sys\\ndef main():\\n"
-        f"    if sys.argv[1:] == ['--cpu-requirements']:\\n        print({listed!r})\\n        return\\n"
         f"    os.execv({program!r}, [{program!r}, *sys.argv[1:]])\\n")
     out.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: fastcoder-lsp\\nVersion: 0.1.0\\n")
     out.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")

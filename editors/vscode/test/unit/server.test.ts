@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { percentOf, pipItself, pipListed, pipWhole, pythons, run } from '../../src/server/python.ts'
+import { percentOf, pip, pythons, run } from '../../src/server/python.ts'
 import { Restarts } from '../../src/server/restarts.ts'
 
 void test('a server that dies is started later each time, and at last no more', () => {
@@ -43,11 +43,8 @@ void test('percents are read from the lines of `model pull`', () => {
     assert.equal(percentOf('Fetching the model: 1.0 GB from the hub.'), undefined)
 })
 
-void test('pip installs the server by itself and then a list, or all of it', () => {
-    assert.ok(pipItself('x.whl').includes('--no-deps'))
-    assert.equal(pipItself('x.whl').at(-1), 'x.whl')
-    assert.deepEqual(pipListed('/a/list.txt').slice(-2), ['--requirement', '/a/list.txt'])
-    assert.ok(!pipWhole('x.whl').includes('--no-deps'))
-    assert.equal(pipWhole('x.whl').at(-1), 'x.whl')
+void test('pip installs the server, with torch for a GPU', () => {
+    assert.equal(pip('x.whl', false).at(-1), 'x.whl')
+    assert.equal(pip('x.whl', true).at(-1), 'x.whl[torch]')
     assert.deepEqual(pythons('/my/python', false), [['/my/python']])
 })
