@@ -30,10 +30,10 @@ from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, Sampler, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import NoDrafter, Trained, load_trained
-from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
-from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.files import read_record
+from fastcoder_lsp.papers.jacobi import JacobiDrafter, JacobiParameters
+from fastcoder_lsp.papers.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
 from fastcoder_lsp.workspace.corpus_files import texts_of
 
 EXAMPLE = "trained --model tuned/model --before auto --limit 12"

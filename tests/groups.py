@@ -2,7 +2,7 @@
 
 from typing import Final
 
-ONE_PROCESS: Final = ("tests/faults/", "tests/train/")
+ONE_PROCESS: Final = ("tests/faults/", "tests/papers/train/")
 """Folders whose tests share a memory of what was said, or models that were trained for them."""
 
 

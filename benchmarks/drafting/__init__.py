@@ -29,14 +29,14 @@ from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.draft.base import Drafter, Pin, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_smaller, require_tuned, warm_up
+from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller, require_tuned, specifications, warm_up
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part, liveness
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
+from fastcoder_lsp.model import skip_sets
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -73,7 +73,7 @@ def all_names(trained: Trained, smaller: int = 0) -> list[str]:
     """Every drafter that can draft on a model tuned for `trained`, with so many smaller ones."""
     able = {
         name: known
-        for name, known in SPECIFICATIONS.items()
+        for name, known in specifications().items()
         if (smaller or not known.smaller) and not known.own_weights  # their folders have to be named
     }
     return [name for name, known in able.items() if trained.suits(known.tuned_by)]
@@ -293,7 +293,7 @@ class TaskParts:
 
     def drafter_parts(self, pin: Pin, costs: StepCosts | None = None) -> DrafterParts:
         """The parts of drafters for the tasks that `pin` names; with `costs`, `auto` chooses its width by them."""
-        found = self_model.kept(self.model.cache, self.model.files.digest)
+        found = skip_sets.kept(self.model.cache, self.model.files.digest)
         return DrafterParts(
             pin,
             self.tokenizer.piece,

@@ -26,9 +26,9 @@ from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, En
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.decode.tree import Healing, build_tree
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
-from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter
-from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
 from fastcoder_lsp.draft.suffix import SuffixDrafter
+from fastcoder_lsp.papers.fastcoder import PRODUCT, FastcoderDrafter
+from fastcoder_lsp.papers.recycling import RecyclingDrafter, RecyclingParameters
 from fastcoder_lsp.tokenizer import Tokenizer
 
 Setting = Literal["product", "paper"]

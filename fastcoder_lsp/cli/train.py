@@ -13,7 +13,7 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core.controls import counted
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.train.session import TrainingSession
+    from fastcoder_lsp.papers.train.session import TrainingSession
 
 Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 no public name
 
@@ -72,8 +72,8 @@ def _add_sdsat(actions: Actions) -> None:
 
 
 def _sdsat(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.sdsat import SdsatSettings
-    from fastcoder_lsp.train.tuning import SdsatSession
+    from fastcoder_lsp.papers.train.sdsat import SdsatSettings
+    from fastcoder_lsp.papers.train.tuning import SdsatSession
 
     return _run(SdsatSession, arguments, filled(SdsatSettings, arguments))
 
@@ -106,8 +106,8 @@ def _add_cllm(actions: Actions) -> None:
 
 
 def _cllm(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.cllm import CllmSettings
-    from fastcoder_lsp.train.tuning import CllmSession
+    from fastcoder_lsp.papers.train.cllm import CllmSettings
+    from fastcoder_lsp.papers.train.tuning import CllmSession
 
     # --batch counts the trajectories in a step, not those collected at once.
     return _run(CllmSession, arguments, filled(CllmSettings, arguments, but="batch"))
@@ -141,8 +141,8 @@ def _add_medusa(actions: Actions) -> None:
 
 def _medusa(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.errors import UsageError
-    from fastcoder_lsp.train.drafters import JointSession, MedusaSession
-    from fastcoder_lsp.train.medusa import MedusaSettings
+    from fastcoder_lsp.papers.train.drafters import JointSession, MedusaSession
+    from fastcoder_lsp.papers.train.medusa import MedusaSettings
 
     jointly = arguments.tuning is not None
     if jointly and (arguments.own or arguments.samples is not None or arguments.said):
@@ -172,8 +172,8 @@ def _add_eagle(actions: Actions) -> None:
 
 
 def _eagle(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.drafters import EagleSession
-    from fastcoder_lsp.train.eagle import EagleSettings
+    from fastcoder_lsp.papers.train.drafters import EagleSession
+    from fastcoder_lsp.papers.train.eagle import EagleSettings
 
     own = EagleSettings(arguments.test_steps, arguments.version, arguments.inner or 0)
     return _run(EagleSession, arguments, own)
@@ -206,8 +206,8 @@ def _add_distill(actions: Actions) -> None:
 
 
 def _distill(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.distill import DistillSettings
-    from fastcoder_lsp.train.tuning import DistillSession
+    from fastcoder_lsp.papers.train.distill import DistillSettings
+    from fastcoder_lsp.papers.train.tuning import DistillSession
 
     own = DistillSettings(arguments.student, arguments.said, tuple(arguments.boost))
     return _run(DistillSession, arguments, own)
@@ -237,7 +237,7 @@ def _add_edits(actions: Actions) -> None:
 
 
 def _edits(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.edits import EditsSession, EditsSettings
+    from fastcoder_lsp.papers.train.edits import EditsSession, EditsSettings
 
     before = os.umask(0o077)  # the weights know the repository's text
     try:
@@ -261,7 +261,7 @@ def _add_import(actions: Actions) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.published import bring_in
+    from fastcoder_lsp.papers.train.published import bring_in
 
     record = bring_in(arguments.folder, arguments.model, arguments.to, cache_folder())
     print(f"{arguments.to}: {record.method} for {record.target_name}")
@@ -293,7 +293,7 @@ def _add_self(actions: Actions) -> None:
 
 
 def _self(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.skipped import search_skipped
+    from fastcoder_lsp.papers.train.skipped import search_skipped
 
     def progress(tried: int, speed: float) -> None:
         if tried % 10 == 0:
@@ -330,7 +330,7 @@ def _add_export(actions: Actions) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.tuning import export_run
+    from fastcoder_lsp.papers.train.tuning import export_run
 
     record = export_run(arguments.out, arguments.model, arguments.to, cache_folder())
     place = arguments.to or arguments.out / "model"
@@ -421,8 +421,8 @@ def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 def _run(session: "type[TrainingSession]", arguments: argparse.Namespace, own: Any) -> int:
     from fastcoder_lsp.cli.train_progress import tell, watched
-    from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
-    from fastcoder_lsp.train.session import TrainingJob
+    from fastcoder_lsp.papers.train.options import RequestedOptions, SampleOptions
+    from fastcoder_lsp.papers.train.session import TrainingJob
 
     job = TrainingJob(
         model=arguments.model,

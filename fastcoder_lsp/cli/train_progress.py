@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.model.drafter_files import DrafterRecord
-from fastcoder_lsp.train.loop import TrainingProgress
-from fastcoder_lsp.train.session import Listener, Result
+from fastcoder_lsp.papers.train.loop import TrainingProgress
+from fastcoder_lsp.papers.train.session import Listener, Result
 
 LINES_EVERY_SECONDS = 20.0
 

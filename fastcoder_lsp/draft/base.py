@@ -14,9 +14,8 @@ from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.core.arrays import Floats
-from fastcoder_lsp.documents import PerDocument
+from fastcoder_lsp.documents import PerDocument, Slots
 from fastcoder_lsp.draft.pricing import Forecast
-from fastcoder_lsp.draft.smaller import Smaller, no_models
 from fastcoder_lsp.model.files import read_record
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ Store = Literal["repository", "corpus", "table"]
 Linear = Callable[[Floats], Floats]  # rows [T, K] times the weights: [T, N]
 MakeLinear = Callable[[Floats], Linear]
 """Makes the product with weights [N, K], which it need not keep. Its rounding changes drafts, never the output."""
+Smaller = Callable[[], Sequence[Slots]]
+"""Gives the smaller models, those most like the model first; the first call loads them."""
 PLAIN = DrafterTraits()  # traits of a drafter that needs nothing but the text
 
 
@@ -144,6 +145,11 @@ def exact(weight_NK: Floats) -> Linear:
         return found
 
     return product
+
+
+def no_models() -> Sequence[Slots]:
+    """No smaller models."""
+    return ()
 
 
 def no_piece(token: int) -> bytes:  # noqa: ARG001 the interface

@@ -4,98 +4,75 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from fastcoder_lsp.core import DraftContext, DraftTree, Verified
-from fastcoder_lsp.draft import (
-    auto,
-    cacheback,
-    draft_model,
-    eagle,
-    fastcoder,
-    jacobi,
-    lookup,
-    medusa,
-    ouroboros,
-    recycling,
-    rewrite,
-    sdsat,
-    self_model,
-    suffix,
-)
+from fastcoder_lsp.draft import auto, lookup, rewrite, suffix
 from fastcoder_lsp.draft.base import NONE, Drafter, DrafterParts, Group, Specification, Trained
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.extensions import DRAFTERS
 
 __all__ = [
-    "SPECIFICATIONS",
+    "NAMES",
     "DrafterParts",
     "change",
+    "find",
     "group_of",
     "make",
     "read_name",
     "reads_datastore",
     "require_smaller",
     "require_tuned",
+    "specifications",
     "warm_up",
 ]
 
 Parameters = TypeVar("Parameters")
 
-SPECIFICATIONS: Mapping[str, Specification[Any]] = {
-    specification.name: specification
-    for specification in (
-        NONE,
-        lookup.LOOKUP,
-        suffix.SUFFIX,
-        suffix.SAM,
-        lookup.REST,
-        fastcoder.FASTCODER,
-        fastcoder.FASTCODER_PAPER,
-        cacheback.CACHEBACK,
-        cacheback.CACHEBACK_DYNAMIC,
-        cacheback.CACHEBACK_FROZEN,
-        recycling.RECYCLING,
-        recycling.RECYCLING_PAPER,
-        rewrite.REWRITE,
-        jacobi.JACOBI,
-        auto.AUTO,
-        sdsat.SDSAT,
-        draft_model.DRAFT_MODEL,
-        draft_model.DRAFT_MODEL_TREE,
-        draft_model.SPECINFER,
-        ouroboros.OUROBOROS,
-        self_model.SELF,
-        jacobi.LOOKAHEAD,
-        jacobi.LOOKAHEAD_PAPER,
-        medusa.MEDUSA,
-        eagle.EAGLE,
-        draft_model.DRAFT_DISTILLED,
-    )
+_OWN: Mapping[str, Specification[Any]] = {
+    one.name: one for one in (NONE, lookup.LOOKUP, suffix.SUFFIX, rewrite.REWRITE, auto.AUTO)
 }
-"""name → specification, plainest first."""
+NAMES = (*_OWN, *DRAFTERS)
+"""The names of all drafters."""
 
-_GROUPS: Mapping[str, Group] = {
-    source.name: source.group for specification in SPECIFICATIONS.values() for source in specification.sources
-}
+
+def find(name: str) -> Specification[Any] | None:
+    """The specification of the drafter `name`, whose module is imported now; None if there is none."""
+    if name in _OWN or name not in DRAFTERS:
+        return _OWN.get(name)
+    found: tuple[Specification[Any], ...] = DRAFTERS[name].load(f"the drafter {name}").SPECIFICATIONS
+    return next(one for one in found if one.name == name)
+
+
+@cache
+def specifications() -> Mapping[str, Specification[Any]]:
+    """name → specification, of all drafters."""
+    return {name: one for name in NAMES if (one := find(name)) is not None}
+
+
+@cache
+def _groups() -> Mapping[str, Group]:
+    return {source.name: source.group for one in specifications().values() for source in one.sources}
 
 
 def group_of(source: str) -> Group:
     """The colour group of a source in pictures: "model" for "", a token without a guess, and "other" if unknown."""
-    return _GROUPS.get(source, "other") if source else "model"
+    return _groups().get(source, "other") if source else "model"
 
 
 def reads_datastore(name: str) -> bool:
     """Whether the drafter `name`, with or without parameters, reads the datastore; an unknown one does not."""
-    known = SPECIFICATIONS.get(name.partition(":")[0])
+    known = find(name.partition(":")[0])
     return known is not None and bool(known.reads)
 
 
 def make(name: str, parts: DrafterParts | None = None) -> Drafter:
     """Make a drafter; by default it has no datastore.
 
-    `name`: one of `SPECIFICATIONS`, and after a colon values of its parameters, as in `cacheback:follower_length=4` or
+    `name`: one of `NAMES`, and after a colon values of its parameters, as in `cacheback:follower_length=4` or
     `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter are separated by `/`.
 
     Raises:
@@ -110,10 +87,10 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
 def read_name(name: str) -> tuple[Specification[Any], Any]:
     """The specification and the parameters that a drafter's name stands for; raises as `make`."""
     plain, _, settings = name.partition(":")
-    known = SPECIFICATIONS.get(plain)
+    known = find(plain)
     if known is None:
-        near = "".join(f"Did you mean {one}? " for one in get_close_matches(plain, SPECIFICATIONS, n=1))
-        raise UsageError(f"there is no drafter '{plain}'", f"{near}Choose one of: {', '.join(SPECIFICATIONS)}.")
+        near = "".join(f"Did you mean {one}? " for one in get_close_matches(plain, NAMES, n=1))
+        raise UsageError(f"there is no drafter '{plain}'", f"{near}Choose one of: {', '.join(NAMES)}.")
     pairs = (part.partition("=") for part in settings.split(",") if part)
     changes = {key.strip(): value.strip() for key, _, value in pairs}
     return known, change(known.parameters, plain, changes)
@@ -122,7 +99,7 @@ def read_name(name: str) -> tuple[Specification[Any], Any]:
 def require_tuned(name: str, trained: Trained) -> None:
     """Raise UsageError if the drafter `name` needs a tuned model that this is not, or weights that `name` lacks."""
     plain, _, settings = name.partition(":")
-    known = SPECIFICATIONS.get(plain)
+    known = find(plain)
     if (
         known is not None
         and known.own_weights
@@ -143,7 +120,7 @@ def require_tuned(name: str, trained: Trained) -> None:
 
 def require_smaller(name: str, models: int) -> None:
     """Raise UsageError if the drafter `name` needs smaller models and there are none."""
-    known = SPECIFICATIONS.get(name.partition(":")[0])
+    known = find(name.partition(":")[0])
     if known is not None and known.smaller and not models:
         raise UsageError(
             f"the drafter {known.name} needs a smaller model with the same tokenizer",

@@ -26,7 +26,7 @@ import fastcoder_lsp
 from fastcoder_lsp.kernels.folder import drop, read, take_lock, trusted_folder, write
 
 SUFFIX = ".kernel"
-_COMPILED_PACKAGES = ("kernels", "index", "draft", "engine/int4", "engine/int8", "engine/static")
+_COMPILED_PACKAGES = ("kernels", "index", "draft", "papers", "engine/int4", "engine/int8", "torch_engines/graphs")
 _UNREADABLE = (
     pickle.UnpicklingError,
     EOFError,

@@ -299,15 +299,14 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
 
 
 def _drafter(model: Model, name: str, around: WorkspaceView, front: str = "") -> Drafter:
-    from fastcoder_lsp.draft import self_model  # noqa: PLC0415 brings a compiler along
-    from fastcoder_lsp.draft.base import nothing  # noqa: PLC0415
+    from fastcoder_lsp.draft.base import no_models, nothing  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above
-    from fastcoder_lsp.draft.smaller import no_models  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.linear import packed_linear  # noqa: PLC0415
+    from fastcoder_lsp.model import skip_sets  # noqa: PLC0415
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
     smaller = no_models if model.smaller is None else partial(model.smaller.of, front)
-    pin, skipped = around.pin or nothing, self_model.kept(cache_folder(), model.digest)
+    pin, skipped = around.pin or nothing, skip_sets.kept(cache_folder(), model.digest)
     parts = DrafterParts(
         pin=pin,
         piece=model.tokenizer.piece,

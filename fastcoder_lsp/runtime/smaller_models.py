@@ -45,8 +45,8 @@ def smaller_model_names(
     if large is None or large is small or gpu_bytes or speed is None:
         return ()
     # Not at the top: they bring a compiler along, which a front does without.
-    from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE  # noqa: PLC0415
     from fastcoder_lsp.draft.pricing import Forecast, Price  # noqa: PLC0415
+    from fastcoder_lsp.papers.draft_model import DRAFT_MODEL_TREE  # noqa: PLC0415
 
     price = Price(costs, priced=True)
     price.expect(Forecast(DRAFT_MODEL_TREE.parameters.length * speed.step_ms))

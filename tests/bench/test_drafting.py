@@ -13,11 +13,11 @@ from benchmarks.drafting.traces import replay
 from benchmarks.exactness import prompts
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import NoDrafter
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
+from fastcoder_lsp.draft.registry import make, specifications
 from fastcoder_lsp.errors import UsageError
 from tests.draft.toys import RepetitiveEngine
 
-TRAITS = {name: known.traits for name, known in SPECIFICATIONS.items()}
+TRAITS = {name: known.traits for name, known in specifications().items()}
 
 
 @pytest.mark.parametrize("name", [name for name, of in TRAITS.items() if not (of.top_k or of.layers or of.skims)])

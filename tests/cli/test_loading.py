@@ -13,7 +13,7 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.terminal import Loading
 from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.model import count_parameters, prepare, require_checkpoint
-from fastcoder_lsp.train.run_folder import RunFolder
+from fastcoder_lsp.papers.train.run_folder import RunFolder
 from tests.model.tiny import write_gguf
 
 

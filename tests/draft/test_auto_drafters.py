@@ -11,15 +11,16 @@ import pytest
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.evidence import TEXT, TRAINED
-from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations, JacobiSource
+from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations
 from fastcoder_lsp.draft.base import NONE, Drafter, NoDrafter, Pinned
 from fastcoder_lsp.draft.pricing import TRIALS, Forecast, timed
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
-from tests.draft import own_weights
-from tests.draft.small_models import lending, toys
+from fastcoder_lsp.papers.jacobi import JacobiSource
 from tests.draft.test_exactness import VOCABULARY, request
 from tests.draft.toys import RepetitiveEngine
 from tests.engine import tiny_models
+from tests.papers import own_weights
+from tests.papers.small_models import lending, toys
 
 CONTEXT = DraftContext((1, 2, 3), 3)
 

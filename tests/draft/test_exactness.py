@@ -13,19 +13,18 @@ from safetensors.numpy import load_file, save_file
 
 from fastcoder_lsp.core import GREEDY, DraftContext, Engine, Rewrite, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import Drafter, NoDrafter
+from fastcoder_lsp.draft.base import Drafter, NoDrafter, Smaller
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make
-from fastcoder_lsp.draft.smaller import Smaller
-from tests.draft import own_weights
+from fastcoder_lsp.draft.registry import DrafterParts, make, specifications
 from tests.draft.adversaries import ADVERSARIES, Adversary
-from tests.draft.small_models import lending, toys
 from tests.draft.small_store import pinned
 from tests.draft.toys import RepetitiveEngine
 from tests.engine import tiny_models
+from tests.papers import own_weights
+from tests.papers.small_models import lending, toys
 
 VOCABULARY = 40
-NAMES = [name for name in SPECIFICATIONS if name != "none"]
+NAMES = [name for name in specifications() if name != "none"]
 LINES = tuple(b"\n" if token % 9 == 0 else b"  " if token % 7 == 0 else b"w" for token in range(VOCABULARY))
 
 
@@ -116,7 +115,7 @@ def test_no_adversary_changes_the_output(kind: type[Adversary]) -> None:
     [
         name
         for name in NAMES
-        if name != "jacobi" and not SPECIFICATIONS[name].tuned_by and not SPECIFICATIONS[name].own_weights
+        if name != "jacobi" and not specifications()[name].tuned_by and not specifications()[name].own_weights
     ],
 )
 def test_a_second_decode_of_the_same_text_is_quicker_than_plain(name: str) -> None:
@@ -225,7 +224,7 @@ def test_the_real_model_says_the_same(model_folder: Path) -> None:
         engine.close()
 
 
-SMALLER = [name for name, known in SPECIFICATIONS.items() if known.smaller]
+SMALLER = [name for name, known in specifications().items() if known.smaller]
 OF_THEIR_OWN = [*SMALLER, *own_weights.MADE, "self", "auto"]
 AUTO = "auto:priced=false,width=fixed"
 PROMPTS = 200

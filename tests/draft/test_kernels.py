@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
 from fastcoder_lsp.draft.matching import GAP, continuations, match_suffix
-from fastcoder_lsp.draft.trees import Growth
+from fastcoder_lsp.papers.trees import Growth
 
 TEXT = st.lists(st.integers(-1, 4), min_size=1, max_size=60)
 CONTEXT = st.lists(st.integers(0, 4), min_size=1, max_size=12)

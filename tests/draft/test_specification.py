@@ -11,9 +11,16 @@ from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.documents import MAX_DOCUMENTS
 from fastcoder_lsp.draft.auto.evidence import GROUPED
-from fastcoder_lsp.draft.base import Drafter, Pinned, Specification, Store, Trained
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
-from fastcoder_lsp.draft.smaller import no_models
+from fastcoder_lsp.draft.base import Drafter, Pinned, Specification, Store, Trained, no_models
+from fastcoder_lsp.draft.registry import (
+    NAMES,
+    DrafterParts,
+    group_of,
+    make,
+    reads_datastore,
+    require_tuned,
+    specifications,
+)
 from fastcoder_lsp.errors import UsageError
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import PARTS, VOCABULARY, request
@@ -48,20 +55,20 @@ def test_the_documentation_has_a_row_for_every_drafter() -> None:
     lines = DOCUMENTATION.read_text(encoding="utf-8").splitlines()
     start = lines.index("| name | guesses from | reads | needs | remembers | paper |") + 2
     table = lines[start : lines.index("", start)]
-    expected = [row(known) for known in SPECIFICATIONS.values()]
+    expected = [row(known) for known in specifications().values()]
     assert table == expected, "the table should be:\n" + "\n".join(expected)
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_drafter_is_made_as_specified(name: str) -> None:
-    known, drafter = SPECIFICATIONS[name], make(name)
+    known, drafter = specifications()[name], make(name)
     assert (drafter.name, drafter.traits) == (name, known.traits)
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trained", TUNED, ids=["untuned", "sdsat", "cllm"])
 def test_guesses_come_from_where_is_specified(name: str, trained: Trained) -> None:
-    known, drafter, seen = SPECIFICATIONS[name], make(name, replace(PARTS, trained=trained)), set[str]()
+    known, drafter, seen = specifications()[name], make(name, replace(PARTS, trained=trained)), set[str]()
     for nodes in (64, 16, 64):
         asked = replace(request(PROMPT, nodes=nodes), outdated=((5, 6, 7, 8, 9),))
         decode(RepetitiveEngine(), drafter, asked, lambda: False, on_step=lambda tree, _: seen.update(tree.sources))
@@ -73,7 +80,7 @@ def test_guesses_come_from_where_is_specified(name: str, trained: Trained) -> No
 
 def test_a_source_is_in_one_group() -> None:
     """Whoever draws from it; the groups are the paper's case study's, and one for those that are in none of them."""
-    named = {source for known in SPECIFICATIONS.values() for source in known.sources}
+    named = {source for known in specifications().values() for source in known.sources}
     assert len(named) == len({source.name for source in named})
     assert {(source.name, group_of(source.name)) for source in GROUPED} == set(GROUPED)
     groups = [group_of(source) for source in ("repository", "corpus", "cache", "prompt", "", "jacobi", "unheard of")]
@@ -91,28 +98,28 @@ class Watched(Pinned):
         return super().__getattribute__(name)
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_read_of_the_datastore_is_known_beforehand(name: str) -> None:
     stores, Watched.read = pinned([[1, 2, 3, 4]], [[1, 2, 3, 4]]), set()
     watched = Watched(stores.repository, stores.corpus, stores.generation, stores.frozen)
     drafter = make(name, DrafterParts(lambda _: watched, lambda _: b"x"))
     drafter.begin(DraftContext(PROMPT, len(PROMPT), "d"))
     drafter.propose(DraftContext(PROMPT, len(PROMPT), "d"), 8)
-    assert SPECIFICATIONS[name].reads == Watched.read
+    assert specifications()[name].reads == Watched.read
     assert reads_datastore(f"{name}:parameter=1") == bool(Watched.read)
     assert not reads_datastore("nobody")
 
 
-@pytest.mark.parametrize("name", SPECIFICATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
-    if SPECIFICATIONS[name].own_weights:
+    if specifications()[name].own_weights:
         require_tuned(f"{name}:branch=3,weights=/somewhere", Trained())
         with pytest.raises(UsageError) as missing:
             require_tuned(f"{name}:branch=3", Trained())
         assert f"fastcoder-lsp train {name} " in missing.value.hint
         return
     require_tuned(f"{name}:k=3", Trained(adaptive=(1,)))
-    if not SPECIFICATIONS[name].tuned_by:
+    if not specifications()[name].tuned_by:
         require_tuned(name, Trained())
         return
     with pytest.raises(UsageError) as failure:
@@ -122,7 +129,7 @@ def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
     )
 
 
-NAMES = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in SPECIFICATIONS]
+VARIANTS = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in NAMES]
 """The paper's CACHE is asked from its 50th sequence on: too late for a text as short as here."""
 UNTIMED = replace(PARTS, smaller=no_models)
 """For `auto`, which asks smaller models where they pay: that goes by the clock."""
@@ -145,24 +152,24 @@ def after(name: str, first: str, then: Callable[[Drafter], None] = lambda _: Non
     return trees(drafter, second)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_what_a_document_taught_is_drafted_in_it_alone(name: str) -> None:
-    assert (after(name, "d") == after(name, "other")) != SPECIFICATIONS[name.partition(":")[0]].remembers
+    assert (after(name, "d") == after(name, "other")) != specifications()[name.partition(":")[0]].remembers
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_what_is_kept_follows_a_rename(name: str) -> None:
     expected = after(name, "d")
     assert after(name, "d", lambda drafter: drafter.rename("d", "e"), second="e") == expected
     assert after(name, "d", lambda drafter: drafter.rename("d", "e")) == after(name, "other")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_what_is_kept_goes_with_its_document(name: str) -> None:
     assert after(name, "d", lambda drafter: drafter.forget("d")) == after(name, "other")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_what_is_kept_is_bounded_over_documents(name: str) -> None:
 
     def many(drafter: Drafter) -> None:

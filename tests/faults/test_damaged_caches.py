@@ -17,13 +17,13 @@ import pytest
 
 from fastcoder_lsp.cli.doctor import check_last_start
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.draft.frozen_table import FrozenTable
 from fastcoder_lsp.engine.int8.dot import AVX2
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.kernels import folder as files
+from fastcoder_lsp.model import skip_sets
 from fastcoder_lsp.model.choice import read_measured
 from fastcoder_lsp.model.store import remembered_sha256
 from fastcoder_lsp.runtime import first_hour
@@ -146,7 +146,7 @@ KINDS = {
     "skipped": Kept(
         "skipped/digest.json",
         b'{"format": 1, "digest": "digest", "skipped": [3], "speed": 1.5}',
-        lambda cache: self_model.kept(cache, "digest"),
+        lambda cache: skip_sets.kept(cache, "digest"),
         lambda found: found.speed == 1.5,
     ),
     "digest": Kept(

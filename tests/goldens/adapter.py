@@ -10,7 +10,7 @@ from fastcoder_lsp.client.client import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.config.table import specs
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.draft.registry import SPECIFICATIONS
+from fastcoder_lsp.draft.registry import specifications
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.prompt import TEMPLATES, PromptBuilder, PromptOptions
@@ -46,7 +46,7 @@ def drafters() -> dict[str, Any]:
             "reads": sorted(known.reads),
             "needs": [need for need in ("tuned_by", "smaller", "own_weights", "remembers") if getattr(known, need)],
         }
-        for name, known in SPECIFICATIONS.items()
+        for name, known in specifications().items()
     }
 
 

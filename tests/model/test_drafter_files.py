@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from fastcoder_lsp.draft.eagle import EagleLayer
-from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, DrafterRecord, open_drafter
-from tests.draft.own_weights import MADE, E, Tensors, V, eagle, medusa
+from fastcoder_lsp.papers.eagle import EagleLayer
+from fastcoder_lsp.papers.medusa import Heads
+from tests.papers.own_weights import MADE, E, Tensors, V, eagle, medusa
 
 Opened = Callable[[DrafterRecord, Tensors], object]
 OPENED: dict[str, Opened] = {

@@ -24,8 +24,9 @@ from fastcoder_lsp.model.choice import Speed, choose, read_measured
 from fastcoder_lsp.runtime import first_hour, model_choice
 from fastcoder_lsp.runtime.first_hour import HOUR_S, FirstHour, larger_offer
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, chosen_model, follow_choice
-from tests.engine.test_trial import job_of
+from fastcoder_lsp.torch_engines import loader as torch_loader
 from tests.model.test_choice import CLASSES, machine, said
+from tests.torch_engines.test_trial import job_of
 
 SMALL, NEXT = FAMILY[0].hub_id, FAMILY[1].hub_id
 COSTS = StepCosts((1, 8), (10.0, 15.0), 1.0)
@@ -197,19 +198,21 @@ def test_the_engine_runs_the_precision_that_was_chosen(tmp_path: Path, on: Calla
     ("device", "kinds"),
     [
         (None, {None: "cpu-int8", 8: "cpu-int8", 4: "cpu-int4"}),
-        (loader.GPU_KIND, {None: "cuda-graphs", 8: "cuda-int8", 4: "cuda-int4"}),
+        ("cuda-graphs", {None: "cuda-graphs", 8: "cuda-int8", 4: "cuda-int4"}),
     ],
 )
 def test_the_engine_auto_follows_on_a_cpu_and_on_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str | None, kinds: dict[int | None, str]
 ) -> None:
-    monkeypatch.setattr(loader, "_accelerator", lambda: device)
-    monkeypatch.setattr(loader, "_against_ours", lambda *_: None)
-    monkeypatch.setattr("fastcoder_lsp.engine.static.plan.lacking_room", lambda _job: None)
+    monkeypatch.setattr(torch_loader, "_accelerator", lambda: device)
+    monkeypatch.setattr(loader, "against_ours", lambda *_: None)
+    monkeypatch.setattr("fastcoder_lsp.torch_engines.graphs.plan.lacking_room", lambda _job: None)
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda: (8, 0))
     for bits, kind in kinds.items():
         job = job_of(tmp_path / str(bits), "qwen2", bits=bits)
-        assert loader._choose(job, fast_shape(job.config))[0] == kind
+        shape = fast_shape(job.config)
+        assert shape is not None
+        assert (torch_loader._chosen(job, shape, "auto", []) or loader._own_kind(job, shape, [])) == kind
 
 
 def test_a_larger_model_is_offered_once(tmp_path: Path, on: Callable[[int], Measuring]) -> None:

@@ -9,14 +9,14 @@ import pytest
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.documents import MAX_CLOSED, Slots
 from fastcoder_lsp.engine.one_slot import OneSlot
-from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.runtime import load
 from fastcoder_lsp.runtime.parts import Model
+from fastcoder_lsp.torch_engines.graphs.build import build
 from tests.completion.simulated import Clock
 from tests.completion.toys import Letters
-from tests.draft import own_weights
-from tests.engine.static_parts import MeanDevice, tiny_recipe
+from tests.papers import own_weights
 from tests.scheduling.shared import Caches
+from tests.torch_engines.static_parts import MeanDevice, tiny_recipe
 
 
 def caches() -> Caches:

@@ -39,32 +39,24 @@ from fastcoder_lsp.draft.auto.sources import (
     ContinuationSource,
     DrafterSource,
     FoundContinuations,
-    JacobiSource,
+    Offer,
     OutdatedSource,
     RewriteSource,
-    SdsatSource,
     StoreSource,
+    TailSource,
     resynchronise,
 )
 from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification, no_piece
-from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
-from fastcoder_lsp.draft.eagle import EagleDrafter
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification, no_models, no_piece
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.matching import TokenChain
-from fastcoder_lsp.draft.medusa import MedusaDrafter
-from fastcoder_lsp.draft.sdsat import SdsatDrafter
-from fastcoder_lsp.draft.self_model import SelfDrafter
-from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.extensions import DRAFTERS
 from fastcoder_lsp.model.drafter_files import open_drafter
 
 _TOKEN_MS = 20.0  # time of a token if the engine is unmeasured
 _NO_FROZEN = np.zeros((0, 1), np.int32)
-_WITH_WEIGHTS: dict[str, type[MedusaDrafter | EagleDrafter]] = {
-    "medusa": MedusaDrafter,
-    "eagle": EagleDrafter,
-}
+_WITH_WEIGHTS = ("medusa", "eagle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,8 @@ class AutoParameters:
 
 
 def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
-    adaptive = SdsatSource(SdsatDrafter(parts.trained.adaptive)) if parts.trained.adaptive else None
+    adaptive = _offered("sdsat", parts) if parts.trained.adaptive else None
+    assert adaptive is None or isinstance(adaptive, TailSource)
     more = _model_sources(parts, parameters.weights, priced=parameters.priced)
     return AutoDrafter(
         parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=more, adaptive=adaptive, piece=parts.piece
@@ -104,22 +97,33 @@ def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[C
 
     Raises UsageError if `auto` cannot use the folder `weights`, ModelInvalidError if its drafter is another model's.
     """
-    block = parts.trained.block
-    found: list[ContinuationSource] = [JacobiSource(block)] if block else []
-    drafters: list[Drafter] = []
-    if parts.smaller is not no_models:
-        drafters.append(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters))
-    if parts.skipped:
-        drafters.append(SelfDrafter(found=parts.skipped, speed=parts.skipped_speed))
-    if weights:
-        files = open_drafter(Path(weights), "", parts.trained.digest)
-        make = _WITH_WEIGHTS.get(files.record.method)
-        if make is None:
-            raise UsageError(
-                f"auto cannot use the drafter {files.record.method}", f"It can use: {', '.join(_WITH_WEIGHTS)}."
-            )
-        drafters.append(make(files, linear=parts.linear))
-    return [*found, *(DrafterSource(drafter, costs=parts.costs, priced=priced) for drafter in drafters)]
+    offered = [
+        _offered(name, parts, weights)
+        for name, there in (
+            ("jacobi", parts.trained.block),
+            ("draft-model-tree", parts.smaller is not no_models),
+            ("self", parts.skipped),
+            (_method(weights, parts) if weights else "", weights),
+        )
+        if there
+    ]
+    return [
+        DrafterSource(one, costs=parts.costs, priced=priced) if isinstance(one, Drafter) else one for one in offered
+    ]
+
+
+def _offered(name: str, parts: DrafterParts, weights: str = "") -> ContinuationSource | Drafter:
+    """The source of the drafter `name`, from its module."""
+    offer: Offer = DRAFTERS[name].load(f"the drafter {name}").for_auto
+    return offer(parts, weights)
+
+
+def _method(weights: str, parts: DrafterParts) -> str:
+    """The drafter that the folder `weights` was trained for."""
+    method = open_drafter(Path(weights), "", parts.trained.digest).record.method
+    if method not in _WITH_WEIGHTS:
+        raise UsageError(f"auto cannot use the drafter {method}", f"It can use: {', '.join(_WITH_WEIGHTS)}.")
+    return method
 
 
 AUTO = Specification(
@@ -175,7 +179,7 @@ class AutoDrafter(Drafter):
         priors: Priors | None = None,
         kept: Path | None = None,
         more: Sequence[ContinuationSource] = (),
-        adaptive: SdsatSource | None = None,
+        adaptive: TailSource | None = None,
         piece: Callable[[int], bytes] = no_piece,
     ) -> None:
         params = parameters or AutoParameters()

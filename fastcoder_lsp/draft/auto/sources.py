@@ -5,7 +5,6 @@ Sources that are asked at every node of the tree (running text, history, tables)
 
 import logging
 import math
-import random
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +16,10 @@ from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTr
 from fastcoder_lsp.core.arrays import Int32s
 from fastcoder_lsp.draft.auto.evidence import OUTDATED, REPOSITORY, SOURCES, TRAINED
 from fastcoder_lsp.draft.auto.tree import TAIL, WEIGHT_GROWTH, Continuations
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Pinned
+from fastcoder_lsp.draft.base import Drafter, DrafterParts, Pinned
 from fastcoder_lsp.draft.matching import GAP, match_suffix
 from fastcoder_lsp.draft.pricing import Price
 from fastcoder_lsp.draft.rewrite import Alignment, PredictedToken
-from fastcoder_lsp.draft.sdsat import SdsatDrafter
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.index.searcher import Searcher
 
@@ -30,8 +28,6 @@ logger = logging.getLogger(__name__)
 _BUCKETS = 4096
 _HALVED_AT = 4096.0  # searches after a token before they and their gains count half
 _GAIN, _STRENGTH = 0.2, 4.0  # prior for the tokens that a search brings, and its weight in searches
-_BELIEVED, _FADE = 5.0, 0.98
-"""Prior for the tokens that adaptive rows brought, and were expected to bring; old counts decay at each step."""
 _NODES = 16  # guesses that another drafter is asked for at once
 _SURE = 0.5  # the probability from which the first token of a path counts as a match of `TAIL`
 _WINDOW = 8192  # newest tokens of the prompt that an alignment searches
@@ -281,123 +277,19 @@ def resynchronise(output: Int32s, expected: Int32s, longest: int) -> tuple[int, 
     return (int(ends_K[0]), int(length)) if found else (0, 0)
 
 
-class JacobiSource(ContinuationSource):
-    """On a model tuned by CLLM, the state of the Jacobi iteration as one continuation.
-
-    In a merged tree the state's tokens may be anywhere below the root, so the next state is read by walking the tree
-    along this one; a token whose row was not run stays.
-    """
-
-    name = SOURCES[TRAINED]
-    top_k = 1
-
-    def __init__(self, block: int) -> None:
-        self._block = block
-        self._random = random.Random(0)  # noqa: S311 a guess is no secret
-        self._state: list[int] = []
-
-    @override
-    def begin(self, context: DraftContext, stores: Pinned) -> None:
-        self._random.seed(0)
-        self._state = []
-
-    def find(self, context: DraftContext, found: FoundContinuations) -> None:
-        """Add the state, filled up with random tokens of the prompt."""
-        prompt = context.tokens[: context.prompt_length] or context.tokens
-        while len(self._state) < self._block:
-            self._state.append(self._random.choice(prompt))
-        found.add_row(self._state, TRAINED, 1)
-
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
-        """The best id of the row of the state's i-th token is its next token."""
-        if not self._state:  # there was no room for a guess yet
-            return
-        assert verified.top_ids_NK is not None
-        below, node = tree.children(), tree.pending - 1
-        fresh: list[int | None] = []
-        for token in self._state:
-            child = below.get(node, {}).get(token) if node >= 0 else None
-            node = -1 if child is None else child
-            fresh.append(None if child is None else int(verified.top_ids_NK[child, 0]))
-        first = len(verified.emitted) - 1
-        old = [*self._state[1:], None]
-        moved = zip(fresh[first:], old[first:], strict=True)
-        self._state = [token for token in (kept if new is None else new for new, kept in moved) if token is not None]
-
-
-class SdsatSource(ContinuationSource):
-    """On a model tuned by SDSAT, its guesses as continuations, and the adaptive tokens that give the next ones."""
-
-    name = SOURCES[TRAINED]
-
-    def __init__(self, drafter: SdsatDrafter) -> None:
-        self._drafter = drafter
-        self.top_k = drafter.traits.top_k
-        self._hoped = self._gained = _BELIEVED
-
-    @override
-    def begin(self, context: DraftContext, stores: Pinned) -> None:
-        self._drafter.begin(context)
-
-    def find(self, context: DraftContext, found: FoundContinuations) -> None:  # noqa: ARG002 as above
-        """Add the likeliest tokens in a row, and at each place its other candidates."""
-        candidates = [places for places in self._drafter.candidates() if places]
-        firsts = [places[0].token for places in candidates][: found.depth]
-        for place in range(len(firsts)):
-            for candidate in candidates[place][1 if place else 0 :]:
-                first = candidate is candidates[0][0]
-                found.add_row(firsts if first else [*firsts[:place], candidate.token], TRAINED, 1)
-
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
-        """Count the accepted tokens of this source, and read the next guesses."""
-        self._gained += accepted.count(TRAINED)
-        self._drafter.observe(tree, verified)
+class TailSource(ContinuationSource):
+    """A source that also hangs tokens of its own below the tree that `auto` grew."""
 
     def extended(self, draft: Draft, likely: Sequence[float], nodes: int, costs: StepCosts | None) -> Draft:
-        """`draft` with adaptive tokens below it, as many as are worth their rows.
-
-        The gain of rows is counted by the tokens accepted on this source's evidence, since a draft that other sources
-        propose too is no gain. A row is worth the recent ratio of tokens brought to tokens expected.
+        """`draft` with tokens below it, as many as are worth their rows.
 
         Args:
             draft: the tree that `auto` grew.
             likely: the probability of each of its nodes' paths.
             nodes: nodes at most, in all.
-            costs: of the engine's steps; None: a row must bring `SdsatParameters.least` tokens.
+            costs: of the engine's steps; None if they are unmeasured.
         """
-        drafter = self._drafter
-        stops = [1.0, *likely]
-        for parent, chance in zip(draft.parents, likely, strict=True):
-            stops[parent + 1] -= chance
-        came = self._gained / self._hoped
-        offers = sorted(
-            (
-                (came * max(stop, 0.0) * drafter.calibration.survival(place), -place, node - 1)
-                for node, stop in enumerate(stops)
-                for place in range(drafter.k)
-            ),
-            reverse=True,
-        )
-        tokens, parents, sources = list(draft.tokens), list(draft.parents), list(draft.sources)
-        ends = {node: node for node in range(-1, len(draft.tokens))}
-        for worth, place, below in offers:
-            if len(tokens) >= nodes or worth < self._least(len(tokens), costs):
-                break
-            self._hoped += worth / came
-            parents.append(ends[below])
-            ends[below] = len(tokens)
-            tokens.append(drafter.adaptive_id(-place))
-            sources.append(FROM_ADAPTIVE.name)
-        self._hoped, self._gained = (_FADE * value + (1 - _FADE) * _BELIEVED for value in (self._hoped, self._gained))
-        matches = (*draft.matches, *(0 for _ in range(len(tokens) - len(draft.tokens))))
-        return Draft(tuple(tokens), tuple(parents), tuple(sources), matches)
-
-    def _least(self, drafts: int, costs: StepCosts | None) -> float:
-        """The tokens that one more row must bring for its time: half of a plain step's time would bring one."""
-        if costs is None:
-            return self._drafter.parameters.least
-        more = costs.step_ms(drafts + 2) - costs.step_ms(drafts + 1)
-        return max(self._drafter.parameters.least, 2 * more / costs.step_ms(1))
+        raise NotImplementedError
 
 
 class DrafterSource(ContinuationSource):
@@ -527,3 +419,10 @@ class DrafterSource(ContinuationSource):
                 path.append(draft.tokens[node])
                 node = draft.parents[node]
             found.add_row(path[::-1], TRAINED, TAIL)
+
+
+Offer = Callable[[DrafterParts, str], ContinuationSource | Drafter]
+"""What a drafter brings to `auto` (`for_auto` in its module), given its parts and the folder of its weights.
+
+A drafter that runs a model is asked where its expected gain is worth its price (`DrafterSource`).
+"""

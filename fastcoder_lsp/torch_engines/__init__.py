@@ -1,0 +1,1 @@
+"""Engines on torch, for GPUs, for comparison, and for model families without an engine of ours."""

@@ -1,0 +1,297 @@
+"""A trial that compares a GPU, which may be slower, with the CPU once for each model, and decides the next start.
+
+The first start serves at once, with the CPU's engine. The comparison runs in a process of its own while this one is
+idle, with a time limit, and stops when the user types: a GPU fault costs the comparison, not the server. Keeps the
+record of results. In doubt the CPU's engine stays.
+
+A second record is of engines that a GPU fault ended: the next start takes another one. After an illegal access or a
+lost device every later call of the process fails, so the process exits, as a hanging one does.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.core import DraftTree, Engine
+from fastcoder_lsp.core.files import private_folder, read_json, replace_file
+from fastcoder_lsp.engine import EngineOptions
+from fastcoder_lsp.engine.job import LoadJob
+from fastcoder_lsp.model.files import ModelFiles
+
+logger = logging.getLogger(__name__)
+SECONDS = 420.0
+"""Time limit of the whole trial: two loads, and kernels that compile for the first time."""
+ATTEMPTS = 2
+"""How many trials may end without an outcome, by a crash or by being killed, before no more begin."""
+IDLE_S = 60.0
+"""How long the process must be idle before a trial begins."""
+LOOK_S = 1.0
+BUSY = 0.2
+"""Share of a core that an idle process uses at most."""
+THREAD = "fastcoder-trial"
+PROMPT, ROWS, TIMED = 200, 16, 20
+"""Tokens of the prompt, rows of the larger step, and steps to time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """The chosen kind, the reason for the user, and milliseconds of a step by kind and rows."""
+
+    chosen: str
+    reason: str
+    ms: Mapping[str, float]
+
+
+def choose_engine(
+    job: LoadJob,
+    machine: str,
+    *,
+    kinds: tuple[str, str],
+    command: Callable[[Path], list[str]] | None = None,
+) -> TrialResult:
+    """The recorded kind for this model on this machine; else the first one, and a trial begins once idle.
+
+    Args:
+        job: the model to load.
+        machine: names the GPU and the versions of its driver and libraries.
+        kinds: the default, and the one on trial.
+        command: of the trial's process, given the folder of its request; a test brings its own.
+    """
+    key = f"{__version__} {machine} {job.digest} {job.context} {kinds}"
+    record = job.cache / "tuning" / f"engine-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+    known = read_json(record)
+    if known.get("chosen") in kinds:
+        return TrialResult(known["chosen"], known.get("reason", ""), known.get("ms", {}))
+    if _attempts(record) >= ATTEMPTS:
+        return TrialResult(kinds[0], f"{kinds[1]} is not used: its trial failed {ATTEMPTS} times (see the log)", {})
+    trial = _PendingTrial(job, kinds, record, command or _command)
+    if not any(thread.name == THREAD for thread in threading.enumerate()):
+        threading.Thread(target=trial.run, name=THREAD, daemon=True).start()
+    return TrialResult(kinds[0], f"{kinds[1]} is compared with {kinds[0]} while nobody types, for the next start", {})
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingTrial:
+    """A trial that waits for an idle process. `record`: of its result; `command`: of its process."""
+
+    job: LoadJob
+    kinds: tuple[str, str]
+    record: Path
+    command: Callable[[Path], list[str]]
+
+    def run(self) -> None:
+        """Wait until this process is idle, and try; start over if the user types meanwhile."""
+        try:
+            while not self._tried():
+                pass
+        except OSError as why:
+            logger.warning("the trial of %s cannot begin: %s", self.kinds[1], why)
+
+    def _tried(self) -> bool:
+        """One trial, once the process has been idle for a while; returns False if it was stopped."""
+        quiet_s = 0.0
+        while quiet_s < IDLE_S:
+            quiet_s = 0.0 if _busy() else quiet_s + LOOK_S
+        folder = self.record.with_suffix(".trial")
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = folder / "outcome.json"
+        outcome.unlink(missing_ok=True)
+        job = self.job
+        request = {
+            **{name: str(getattr(job, name)) for name in ("folder", "name", "source", "digest", "cache", "kernels")},
+            "options": asdict(job.options),
+            "kinds": list(self.kinds),
+        }
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        attempts = _attempts(self.record)
+        write_json(self.record, {"attempts": attempts + 1})
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                self.command(folder),
+                cwd=folder,
+                stdin=subprocess.PIPE,  # ends with this process, and the trial with it
+                stdout=subprocess.DEVNULL,  # stdout is reserved for the server's protocol
+                stderr=log,
+            )
+            began, given_up = time.monotonic(), False
+            while process.poll() is None and not given_up and time.monotonic() - began < SECONDS:
+                given_up = _busy()
+            process.kill()
+            process.wait()
+        if given_up:
+            write_json(self.record, {"attempts": attempts})
+            return False
+        found = read_json(outcome)
+        if found.get("chosen") in self.kinds:
+            write_json(self.record, found)
+        else:
+            words = (folder / "log").read_text(encoding="utf-8", errors="replace")[-2000:]
+            logger.warning("the trial of %s ended with %s: %s", self.kinds[1], process.returncode, words)
+        return True
+
+
+def _busy() -> bool:
+    """Whether this process works, sampled for a moment: an idle server uses no CPU."""
+    used, began = time.process_time(), time.monotonic()
+    time.sleep(LOOK_S)
+    return time.process_time() - used > BUSY * (time.monotonic() - began)
+
+
+def _attempts(record: Path) -> int:
+    """Trials that began and reached no verdict."""
+    found = read_json(record).get("attempts")
+    return found if isinstance(found, int) else 0
+
+
+def _command(folder: Path) -> list[str]:
+    """The command of the trial's process; -P keeps it from importing modules of the current folder, a workspace."""
+    return [sys.executable, "-P", "-m", "fastcoder_lsp.torch_engines.trial", str(folder)]
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write atomically; a failure to write only costs a trial at the next start."""
+    try:
+        private_folder(path.parent)
+        replace_file(path, json.dumps(value, indent=1).encode() + b"\n")
+    except OSError as error:
+        logger.warning("%s cannot be kept: %s", path, error)
+
+
+def main(folder: Path) -> None:
+    """Load both kinds of engine, one after the other, and time a step of each: the trial's process."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    request: Mapping[str, Any] = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    files = ModelFiles(request["name"], Path(request["folder"]), request["source"], "", request["digest"])
+    options, cache, kernels = EngineOptions(**request["options"]), Path(request["cache"]), Path(request["kernels"])
+    job = LoadJob.of(files, options, cache, kernels, lambda _share, _what: None)
+    first, second = request["kinds"]
+    write_json(folder / "outcome.json", asdict(compare(job, (first, second))))
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+def compare(job: LoadJob, kinds: tuple[str, str]) -> TrialResult:
+    """Time both engines, one after the other."""
+    from fastcoder_lsp.engine.loader import load_engine  # noqa: PLC0415 it begins trials
+
+    found: list[tuple[float, float]] = []
+    for kind in kinds:
+        options = replace(job.options, kind=kind)  # type: ignore[arg-type]  # a key of `Kind`
+        engine = load_engine(replace(job, options=options))
+        if engine.info.name.split()[0] != kind:
+            return TrialResult(kinds[0], f"{kinds[1]} is not used: {kind} fell back to {engine.info.name}", {})
+        found.append(_listen(engine))
+        engine.close()
+        del engine
+    return judge(kinds, found[0], found[1])
+
+
+def judge(kinds: tuple[str, str], first: tuple[float, float], second: tuple[float, float]) -> TrialResult:
+    """The second kind, if a step of one row and one of many take less time together.
+
+    Only time decides: their weights are rounded differently, so that their texts may differ.
+    """
+    ms = {
+        f"{kind}, {rows} rows": each
+        for kind, taken in zip(kinds, (first, second), strict=True)
+        for rows, each in zip((1, ROWS), taken, strict=True)
+    }
+    times = ", ".join(f"{name} {each:.2f} ms" for name, each in ms.items())
+    if sum(second) >= sum(first):
+        return TrialResult(kinds[0], f"{kinds[1]} is not faster here: {times}", ms)
+    return TrialResult(kinds[1], f"{kinds[1]} is faster here: {times}", ms)
+
+
+def _listen(engine: Engine) -> tuple[float, float]:
+    """Milliseconds of a step of one row, and of many."""
+    vocabulary = engine.info.vocabulary
+    prompt = [(31 * place + 7) % min(vocabulary, 997) for place in range(min(PROMPT, engine.info.context // 2))]
+    return _step_ms(engine, prompt, 1), _step_ms(engine, prompt, ROWS)
+
+
+def _step_ms(engine: Engine, prompt: list[int], rows: int) -> float:
+    """Median milliseconds of a step, whatever it accepts."""
+    tree = DraftTree((prompt[-1], *range(rows - 1)), (-1, *[0] * (rows - 1)))
+    taken = []
+    for _ in range(TIMED):
+        engine.prefill(prompt[:-1], lambda: False)
+        started = time.perf_counter()
+        engine.step(tree)
+        taken.append((time.perf_counter() - started) * 1e3)
+    return statistics.median(taken)
+
+
+REMEMBERED_S = 7 * 24 * 3600.0
+"""A kind of engine is tried again this long after its fault: the driver may have been fixed meanwhile."""
+LOST = 70  # exit code of a process that ends itself after a GPU fault; the same as of one that hangs
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFaults:
+    """The record, at `path`, of faults by kind of engine, for one GPU and its driver's versions."""
+
+    path: Path
+
+    def of(self, kind: str) -> str | None:
+        """A kind's recent fault; None if there is none."""
+        found: dict[str, Any] = read_json(self.path).get(kind) or {}
+        try:
+            return str(found["reason"]) if 0 <= time.time() - float(found["time"]) < REMEMBERED_S else None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def record(self, kind: str, reason: str) -> None:
+        """Record a fault."""
+        write_json(self.path, read_json(self.path) | {kind: {"reason": reason, "time": time.time()}})
+
+    def end(self, kind: str, reason: str) -> NoReturn:
+        """Record a fault and exit at once: every later call to this GPU would fail in this process."""
+        self.record(kind, reason)
+        logger.critical("the GPU failed while %s ran: %s: this process ends", kind, reason)
+        for stream in (sys.__stderr__, *(handler for handler in logging.getLogger().handlers)):
+            if stream is not None:
+                stream.flush()
+        os._exit(LOST)
+
+
+def gpu_faults(cache: Path) -> GpuFaults:
+    """The record of the current GPU; torch has CUDA."""
+    key = hashlib.sha256(f"{__version__} {cuda_machine()}".encode()).hexdigest()[:16]
+    return GpuFaults(cache / "tuning" / f"faults-{key}.json")
+
+
+def cuda_machine() -> str:
+    """Names the GPU, and the versions of its driver and libraries."""
+    import torch  # noqa: PLC0415 its import takes seconds
+
+    found = torch.cuda.get_device_name(), torch.cuda.get_device_capability(), torch.__version__, torch.version.cuda
+    return " ".join(map(str, found))
+
+
+def is_lost() -> bool:
+    """Whether CUDA's errors persist, so that every call fails."""
+    import torch  # noqa: PLC0415 as above
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
