@@ -38,7 +38,6 @@ COMMANDS = (
     "train",
     "report",
 )
-TORCH = ("accelerate", "torch", "transformers")  # the packages of the extra `torch`
 FAULT = 70  # exit code of internal errors, as in sysexits.h
 
 
@@ -133,13 +132,16 @@ def _failed(error: Exception) -> int:
 def _left_out(error: Exception) -> InstallationError | None:
     """How to install the extra `torch`, if the error is for lack of it; else None."""
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
-    if name in TORCH:
-        from fastcoder_lsp.model.machine import require_packages
+    if not name:
+        return None
+    from fastcoder_lsp.extensions import COMMANDS
+    from fastcoder_lsp.model.machine import require_packages
 
-        try:
-            require_packages("this command", *TORCH)
-        except InstallationError as lacking:
-            return lacking
+    needed = COMMANDS["train"].packages
+    try:
+        require_packages("this command", *(needed if name in needed else ()))
+    except InstallationError as lacking:
+        return lacking
     return None
 
 

@@ -79,11 +79,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
+    from fastcoder_lsp.extensions import COMMANDS
     from fastcoder_lsp.http.server import reserved
     from fastcoder_lsp.model.machine import require_packages
 
     config = config_of(arguments)
-    require_packages("the team's server", "ray")
+    require_packages("the team's server", *COMMANDS["team"].packages)
     _require_model(config)
     with reserved(config.listen.host, config.listen.port):
         _run(config, arguments)

@@ -10,7 +10,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from packaging.requirements import Requirement
 
-from fastcoder_lsp.cli.main import TORCH, parser
+from fastcoder_lsp.cli.main import parser
+from fastcoder_lsp.extensions import COMMANDS
 from scripts.lib.changed_tests import affected_tests, changed_files
 from tests.scripts.conftest import tool
 
@@ -99,7 +100,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_program_names_the_packages_of_the_extra_torch() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert [Requirement(one).name for one in project["optional-dependencies"]["torch"]] == list(TORCH)
+    assert [Requirement(one).name for one in project["optional-dependencies"]["torch"]] == list(
+        COMMANDS["train"].packages
+    )
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli.main import TORCH
+from fastcoder_lsp.extensions import COMMANDS
 from tests.editors.conftest import find_editor
 from tests.scripts.conftest import ROOT, pip, tool
 
@@ -130,7 +130,7 @@ def test_uv_installs_the_program_without_torch(index: Path, tmp_path: Path) -> N
     assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
     installed = packages(tmp_path / "tools" / "fastcoder-lsp")
     assert "numba" in installed
-    assert not installed & set(TORCH)
+    assert not installed & set(COMMANDS["train"].packages)
 
 
 def test_pipx_installs_the_program_without_torch(index: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_pipx_installs_the_program_without_torch(index: Path, tmp_path: Path) ->
     }
     run([str(pipx), "install", "--backend", "pip", "--python", sys.executable, "fastcoder-lsp"], environment, tmp_path)
     assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
-    assert not set(TORCH) & packages(tmp_path / "home" / "venvs" / "fastcoder-lsp")
+    assert not set(COMMANDS["train"].packages) & packages(tmp_path / "home" / "venvs" / "fastcoder-lsp")
 
 
 @pytest.fixture(scope="module")
