@@ -2,15 +2,17 @@
 
 The model runs in this process, in one that all editors share, or on a server. The values are the same everywhere; a
 process checks the bounds in their types on what it receives. Every command returns at once and raises nothing,
-whatever the state of the model.
+whatever the state of the model. A command's class says where it goes, whether a host is opened for it, which unsent
+command it replaces, and which event answers it where no model can; hosts ask the class.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeAlias
+from typing import Annotated, ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
+from typing_extensions import override
 
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
@@ -22,6 +24,8 @@ from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.workspace.document import OpenTexts
 
 Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
+Target = Literal["model", "files", "settings"]
+"""Where a host passes a command: to the scheduler's client, to the workspace, or to the owner of the settings."""
 Turn = Literal["", "own", "other"]
 """While a client waits for an answer: whether the scheduler works on its own question or on another client's."""
 
@@ -33,59 +37,104 @@ class Message(Struct, frozen=True, array_like=True, tag=True):
 # Commands -------------------------------------------------------------------------------------------------------------
 
 
-class Ask(Message, frozen=True):
+class CommandMessage(Message, frozen=True):
+    """Base of the commands."""
+
+    target: ClassVar[Target] = "model"
+    opens_host: ClassVar[bool] = False  # a host is opened for it if there is none
+
+    def key(self) -> Hashable:
+        """A newer command replaces an unsent one with the same key; None: it replaces none."""
+        return type(self)
+
+    def refused(self, answer: Answer) -> "Event | None":  # noqa: ARG002 the interface
+        """The event that answers it where no model can; None for a command that waits for no answer."""
+        return None
+
+    def follow_in(self, texts: OpenTexts) -> None:
+        """Keep the document's text that it brings. Once in each process: where its commands begin, or arrive."""
+
+
+class Ask(CommandMessage, frozen=True):
     """The client's newest question; it replaces any older one."""
 
     question: Question
+    opens_host: ClassVar[bool] = True
+
+    @override
+    def refused(self, answer: Answer) -> "Event":
+        return Answered(self.question.number, answer)
 
 
-class Noticed(Message, frozen=True):
+class Noticed(CommandMessage, frozen=True):
     """The service answered a request without the model; `answered`: no client waits at the last place."""
 
     asked_ms: Moment
     answered: bool
 
 
-class Withdraw(Message, frozen=True):
+class Withdraw(CommandMessage, frozen=True):
     """The client withdrew a question; the scheduler may keep its generation for the next one."""
 
     number: Natural
 
+    @override
+    def key(self) -> Hashable:
+        return "withdraw", self.number
 
-class AskEdit(Message, frozen=True):
+
+class AskEdit(CommandMessage, frozen=True):
     """The client's newest question for the next edit; it replaces any older one, and waits for all completions."""
 
     question: EditQuestion
+    opens_host: ClassVar[bool] = True
+
+    @override
+    def refused(self, answer: Answer) -> "Event":
+        return EditAnswered(self.question.number, EditAnswer(reason=answer.reason))
 
 
-class WithdrawEdit(Message, frozen=True):
+class WithdrawEdit(CommandMessage, frozen=True):
     """The client withdrew a question for an edit."""
 
     number: Natural
 
+    @override
+    def key(self) -> Hashable:
+        return "withdraw edit", self.number
 
-class Expect(Message, frozen=True):
+
+class Expect(CommandMessage, frozen=True):
     """The likely next question; `known`: its answer is cached; `unserved`: a client waits there for a late text."""
 
     question: Question
     known: bool
     unserved: bool
+    opens_host: ClassVar[bool] = True
 
 
-class Forget(Message, frozen=True):
+class Forget(CommandMessage, frozen=True):
     """Drop the state of a document."""
 
     uri: Name
 
+    @override
+    def key(self) -> Hashable:
+        return None
 
-class Rename(Message, frozen=True):
+
+class Rename(CommandMessage, frozen=True):
     """Rename a document; requests in it stay open."""
 
     old: Name
     new: Name
 
+    @override
+    def key(self) -> Hashable:
+        return None
 
-class Load(Message, frozen=True):
+
+class Load(CommandMessage, frozen=True):
     """Load the model now; `LoadFinished` comes back with the ticket, whatever happens.
 
     `near`: then also read the folder of this path, for at most some seconds, if prompts may contain its code.
@@ -93,9 +142,18 @@ class Load(Message, frozen=True):
 
     ticket: Natural
     near: Path | None = None
+    opens_host: ClassVar[bool] = True
+
+    @override
+    def key(self) -> Hashable:
+        return None
+
+    @override
+    def refused(self, answer: Answer) -> "Event":
+        return LoadFinished(self.ticket, False)
 
 
-class Use(Message, frozen=True):
+class Use(CommandMessage, frozen=True):
     """New settings of the model, or of the workspace's folders, from the next question on.
 
     The model is reloaded only if settings that it is built from change. The host reads these folders only as far as
@@ -104,35 +162,62 @@ class Use(Message, frozen=True):
 
     settings: Settings
     folders: Mapping[Path, Settings]
+    target: ClassVar[Target] = "settings"
 
 
-class Reload(Message, frozen=True):
+class Reload(CommandMessage, frozen=True):
     """Reload the model for the next question."""
 
+    target: ClassVar[Target] = "settings"
 
-class Enable(Message, frozen=True):
+
+class Enable(CommandMessage, frozen=True):
     """False: this client needs no model; the host unloads it once no client needs it."""
 
     enabled: bool
+    target: ClassVar[Target] = "settings"
 
 
-class DocumentChanged(Message, frozen=True):
+class DocumentChanged(CommandMessage, frozen=True):
     """An open document's text, saved or not; overrides the disk until it is closed."""
 
     path: Path
     text: str
+    target: ClassVar[Target] = "files"
+
+    @override
+    def key(self) -> Hashable:
+        return "document", self.path
+
+    @override
+    def follow_in(self, texts: OpenTexts) -> None:
+        texts.put(self.path, self.text)
 
 
-class DocumentClosed(Message, frozen=True):
+class DocumentClosed(CommandMessage, frozen=True):
     """A document was closed: its text on the disk holds again."""
 
     path: Path
+    target: ClassVar[Target] = "files"
+
+    @override
+    def key(self) -> Hashable:
+        return "document", self.path
+
+    @override
+    def follow_in(self, texts: OpenTexts) -> None:
+        texts.remove(self.path)
 
 
-class FilesChanged(Message, frozen=True):
+class FilesChanged(CommandMessage, frozen=True):
     """Files on the disk that changed, as the client reports them."""
 
     paths: Annotated[tuple[Path, ...], Meta(max_length=MOST_NAMES)]
+    target: ClassVar[Target] = "files"
+
+    @override
+    def key(self) -> Hashable:
+        return None
 
 
 Command: TypeAlias = (
@@ -316,4 +401,5 @@ HostListener: TypeAlias = Callable[[Event], None]
 """Receives the host's events, on a thread of the host or of the connection."""
 OpenHost = Callable[[HostListener, Settings, Mapping[Path, Settings], OpenTexts], ModelHost]
 """Opens a host for a listener, with the settings of the model and of the folders, and the store of open documents;
-returns at once. The host reads that store and writes the texts of later commands into it."""
+returns at once. The host reads that store; the sender follows each command in it before sending the command
+(`CommandMessage.follow_in`)."""

@@ -52,7 +52,7 @@ class ClientConnection:
         self.connected_s, self.state, self.known = time.monotonic(), "starting", protocol.HostFacts()
         self.exhausted = False
         self._channel, self._codec, self._open_host, self._fronts = channel, codec, open_host, fronts
-        self._outbox, self._texts = Outbox(), KeptTexts()
+        self._outbox, self._texts, self._documents = Outbox(), KeptTexts(), OpenTexts()
         self._slots: OrderedDict[str, int] = OrderedDict()
         self._asked = -1
         self._made = 0
@@ -70,6 +70,7 @@ class ClientConnection:
                 if self._host is None:
                     raise transport.ProtocolError("a front that has not said which settings hold")
                 self._follow(command)
+                command.follow_in(self._documents)
                 self._host.send(command)
                 if isinstance(command, protocol.Ask) and self._fronts() > 1:
                     self.tell_facts()  # they say whose turn it is
@@ -155,7 +156,7 @@ class ClientConnection:
         folders = {transport.whole_path(path): transport.settings_of(table) for path, table in message.folders.items()}
         self.folders = tuple(message.folders)
         if self._host is None:
-            self._host = self._open_host(self.on, settings, folders, OpenTexts())
+            self._host = self._open_host(self.on, settings, folders, self._documents)
         else:
             self._host.send(protocol.Use(settings, folders))
         self.tell_facts()

@@ -23,6 +23,7 @@ from fastcoder_lsp.host.address import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
+from fastcoder_lsp.scheduling.client import Arrival
 from fastcoder_lsp.scheduling.model import LocalModel
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.document import OpenTexts
@@ -227,28 +228,19 @@ class LocalHost:
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: protocol.Command) -> None:
-        """Handle a command about settings or files; put any other one into the scheduler's inbox."""
-        match command:
-            case protocol.Use(settings, folders):
-                self._use(settings, folders)
-            case protocol.Reload():
-                self._server.reload()
-            case protocol.DocumentChanged(path, text):
-                self._workspace.document_changed(path, text)
-            case protocol.DocumentClosed(path):
-                self._workspace.document_closed(path)
-            case protocol.FilesChanged(paths):
-                self._workspace.files_changed(paths)
-            case protocol.Enable(enabled):
-                self._client.switch(enabled)
-            case protocol.Load(ticket, Path() as near) if self.facts().context:
-                self.between_pieces(partial(self._read_near, near, protocol.Load(ticket)))
-            case _:
-                self._client.post((self._client, partial(self._client.do, command)))
+        """Pass a command to the scheduler's inbox, or to the owner of the files or of the settings."""
+        if command.target == "files":
+            self._workspace.follow(command)
+        elif command.target == "settings":
+            self._set(command)
+        elif isinstance(command, protocol.Load) and command.near is not None and self.facts().context:
+            self.between_pieces(partial(self._read_near, command.near, protocol.Load(command.ticket)))
+        else:
+            self._client.inbox(Arrival(self._client, command))
 
     def between_pieces(self, call: Callable[[], None]) -> None:
         """Call a function in the scheduler's thread between two pieces of work."""
-        self._client.post((self._client, call))
+        self._client.inbox(Arrival(self._client, call))
 
     def facts(self) -> protocol.HostFacts:
         """The facts at this moment."""
@@ -282,6 +274,14 @@ class LocalHost:
             self.send(command)
 
         threading.Thread(target=wait, name="fastcoder-reading", daemon=True).start()
+
+    def _set(self, command: protocol.Command) -> None:
+        if isinstance(command, protocol.Use):
+            self._use(command.settings, command.folders)
+        elif isinstance(command, protocol.Enable):
+            self._client.switch(enabled=command.enabled)
+        else:
+            self._server.reload()
 
     def _use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         before, self._settings = self._settings, settings

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.completion import protocol
+from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host import transport
 from fastcoder_lsp.host.connection import Maker, Outbox
 from fastcoder_lsp.host.liveness import SilenceLimits
@@ -30,41 +31,19 @@ class DesiredState:
     folders: Mapping[Path, Settings]
     enabled: bool
     texts: OpenTexts
-    question: Question | None = None
-    edit: EditQuestion | None = None
-    upcoming: Question | None = None  # the next expected question, while the editor waits there for a late suggestion
-    loads: set[int] = field(default_factory=set)
+    open: OpenQuestions = field(default_factory=OpenQuestions)
+    loads: dict[int, protocol.Load] = field(default_factory=dict)
     ready: bool = False  # the model was loaded, so that a new host loads it at once
 
-    def follow(self, command: protocol.Command) -> None:  # noqa: C901, PLR0912 a case for each command
-        """Apply a command."""
-        match command:
-            case protocol.Ask(question):
-                self.question, self.upcoming = question, None
-            case protocol.Noticed(_, answered) if answered:
-                self.upcoming = None
-            case protocol.Withdraw(number):
-                self.take_question(number)
-            case protocol.AskEdit(edit):
-                self.edit = edit
-            case protocol.WithdrawEdit(number):
-                self.take_edit(number)
-            case protocol.Expect(question, _, unserved):
-                self.upcoming = question if unserved else None
-            case protocol.Forget(uri):
-                self._forget(uri)
-            case protocol.Rename(old, new):
-                self._rename(old, new)
-            case protocol.Load(ticket):
-                self.loads.add(ticket)
-            case protocol.Use(settings, folders):
-                self.settings, self.folders = settings, dict(folders)
-            case protocol.Enable(enabled):
-                self.enabled = enabled
-            case protocol.DocumentChanged(path, text):
-                self.texts.put(path, text)
-            case protocol.DocumentClosed(path):
-                self.texts.remove(path)
+    def apply(self, command: protocol.Command) -> None:
+        """Follow a command."""
+        self.open.apply(command)
+        if isinstance(command, protocol.Load):
+            self.loads[command.ticket] = command
+        elif isinstance(command, protocol.Use):
+            self.settings, self.folders = command.settings, dict(command.folders)
+        elif isinstance(command, protocol.Enable):
+            self.enabled = command.enabled
 
     def commands(self) -> Iterator[protocol.Command]:
         """The commands for a new host."""
@@ -80,55 +59,20 @@ class DesiredState:
         yield from self.questions()
 
     def questions(self) -> Iterator[protocol.Command]:
-        """The open questions, and the upcoming one."""
-        if self.upcoming is not None:
-            yield protocol.Expect(self.upcoming, known=False, unserved=True)
-        if self.question is not None:
-            yield protocol.Ask(self.question)
-        if self.edit is not None:
-            yield protocol.AskEdit(self.edit)
+        """The open questions, and the place where a client waits for a late text."""
+        if self.open.unserved is not None:
+            yield protocol.Expect(self.open.unserved, known=False, unserved=True)
+        if self.open.question is not None:
+            yield protocol.Ask(self.open.question)
+        if self.open.edit is not None:
+            yield protocol.AskEdit(self.open.edit)
 
-    def take_question(self, number: int | None = None) -> Question | None:
-        """Close and return the open question; None if there is none, or if it has another number."""
-        question = self.question
-        if question is None or (number is not None and question.number != number):
-            return None
-        self.question = None
-        return question
-
-    def take_edit(self, number: int | None = None) -> EditQuestion | None:
-        """The same of the open question for an edit."""
-        edit = self.edit
-        if edit is None or (number is not None and edit.number != number):
-            return None
-        self.edit = None
-        return edit
-
-    def take_load(self, ticket: int) -> bool:
-        """Close the `Load` with this ticket; returns whether it was open."""
-        awaited = ticket in self.loads
-        self.loads.discard(ticket)
-        return awaited
-
-    def take_loads(self) -> tuple[int, ...]:
-        """Close all `Load`s, and return their tickets for the caller to answer."""
-        loads = tuple(sorted(self.loads))
-        self.loads.clear()
-        return loads
-
-    def _forget(self, uri: str) -> None:
-        if self.question is not None and self.question.uri == uri:
-            self.question = None
-        if self.upcoming is not None and self.upcoming.uri == uri:
-            self.upcoming = None
-        if self.edit is not None and self.edit.uri == uri:
-            self.edit = None
-
-    def _rename(self, old: str, new: str) -> None:
-        if self.question is not None and self.question.uri == old:
-            self.question = self.question.renamed(new)
-        if self.upcoming is not None and self.upcoming.uri == old:
-            self.upcoming = self.upcoming.renamed(new)
+    def take_all(self) -> list[protocol.Command]:
+        """Close the open questions and `Load`s, and return their commands for the caller to answer."""
+        question, edit, loads = self.open.take_question(), self.open.take_edit(), self.loads
+        self.loads = {}
+        asked = [protocol.Ask(question)] if question is not None else []
+        return [*asked, *([protocol.AskEdit(edit)] if edit is not None else []), *(loads[one] for one in sorted(loads))]
 
 
 class SharedProcessHost:
@@ -167,7 +111,7 @@ class SharedProcessHost:
         """Queue a message, and remember the command for the next host."""
         with self._lock:
             before = self._desired.settings
-            self._desired.follow(command)
+            self._desired.apply(command)
             if self._outbox is not None:
                 self._outbox.make(*self._message(command))
         if isinstance(command, protocol.Ask | protocol.AskEdit | protocol.Load):
@@ -201,17 +145,13 @@ class SharedProcessHost:
     def lost(self, answer: Answer, status: Status | None) -> None:
         """Give this answer to all open requests, and report `status` if there is one."""
         with self._lock:
-            question, edit = self._desired.take_question(), self._desired.take_edit()
-            loads = self._desired.take_loads()
+            asked = self._desired.take_all()
         if status is not None:
             self._status_changed(protocol.StatusChanged(status))
-        if question is not None:
-            self._tell(protocol.Answered(question.number, answer))
-        if edit is not None:
-            self._tell(protocol.EditAnswered(edit.number, EditAnswer(reason=answer.reason)))
         self._tell(protocol.EditModelChanged(Status("starting")))
-        for ticket in loads:
-            self._tell(protocol.LoadFinished(ticket, False))
+        for command in asked:
+            if (event := command.refused(answer)) is not None:
+                self._tell(event)
 
     def ping(self) -> None:
         """Send a ping."""
@@ -225,11 +165,11 @@ class SharedProcessHost:
 
     def awaited(self) -> bool:
         """Whether a request waits for the host."""
-        return self._desired.question is not None or bool(self._desired.loads)
+        return self._desired.open.question is not None or bool(self._desired.loads)
 
     def invoked(self) -> bool:
         """Whether a request by key waits for the host."""
-        question = self._desired.question
+        question = self._desired.open.question
         return question is not None and question.request.invoked
 
     def loading(self) -> bool:
@@ -241,13 +181,13 @@ class SharedProcessHost:
         match message:
             case protocol.Answered(number):
                 with self._lock:
-                    question = self._desired.take_question(number)
+                    question = self._desired.open.take_question(number)
                 if question is not None and message.answer.outcome != "failed":
                     self._supervisor.served()
                 self._tell(message)
             case protocol.EditAnswered(number):
                 with self._lock:
-                    self._desired.take_edit(number)
+                    self._desired.open.take_edit(number)
                 self._tell(message)
             case transport.WithPlaces():
                 if (made := self._builder.made(message)) is not None:
@@ -260,8 +200,8 @@ class SharedProcessHost:
                     self._tell(protocol.StatusChanged(self._status))  # its text names the number of clients
             case protocol.LoadFinished(ticket):
                 with self._lock:
-                    awaited = self._desired.take_load(ticket)
-                if awaited:
+                    awaited = self._desired.loads.pop(ticket, None)
+                if awaited is not None:
                     self._tell(message)
             case transport.Again(slot):
                 self._lost_text(slot)
@@ -273,18 +213,16 @@ class SharedProcessHost:
                 self._tell(message)
 
     def _message(self, command: protocol.Command) -> tuple[Maker, Hashable]:
-        return partial(self._messages, self._builder, command), _key(command)
+        return partial(self._messages, self._builder, command), command.key()
 
     def _messages(self, builder: MessageBuilder, command: protocol.Command) -> Iterable[protocol.Message]:
         """The messages of a command when it is sent; a question that was answered or withdrawn has none."""
-        if isinstance(command, protocol.Ask):
-            question = self._desired.question
-            if question is None or question.number != command.question.number:
-                return ()
-        elif isinstance(command, protocol.AskEdit):
-            if self._desired.edit is None or self._desired.edit.number != command.question.number:
-                return ()
-        elif isinstance(command, protocol.Use):  # send the current settings
+        asked = self._desired.open
+        if isinstance(command, protocol.Ask) and not _same(asked.question, command.question):
+            return ()
+        if isinstance(command, protocol.AskEdit) and not _same(asked.edit, command.question):
+            return ()
+        if isinstance(command, protocol.Use):  # send the current settings
             command = protocol.Use(self._desired.settings, self._desired.folders)
         return builder.messages(command)
 
@@ -313,24 +251,5 @@ class SharedProcessHost:
             logger.exception("a listener failed")
 
 
-def _key(command: protocol.Command) -> Hashable:
-    """The outbox's key of a command: a newer command replaces an unsent one with the same key."""
-    match command:
-        case protocol.DocumentChanged(path) | protocol.DocumentClosed(path):
-            return "document", path
-        case protocol.Withdraw(number):
-            return "withdraw", number
-        case protocol.WithdrawEdit(number):
-            return "withdraw edit", number
-        case (
-            protocol.Ask()
-            | protocol.AskEdit()
-            | protocol.Expect()
-            | protocol.Noticed()
-            | protocol.Use()
-            | protocol.Reload()
-            | protocol.Enable()
-        ):
-            return type(command)
-        case _:
-            return None
+def _same(one: Question | EditQuestion | None, other: Question | EditQuestion) -> bool:
+    return one is not None and one.number == other.number

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from fastcoder_lsp.completion import protocol, reasons
+from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.host.address import place_part
 from fastcoder_lsp.workspace.document import OpenTexts
 
@@ -47,27 +46,16 @@ class BackendSelector:
         self._queue: deque[protocol.Command] = deque()  # commands that wait while the host is being opened
         self._opening = self._closed = False
 
-    def send(self, command: protocol.Command) -> None:  # noqa: C901 a case for each command
+    def send(self, command: protocol.Command) -> None:
         """Pass a command on, in the order of the calls; questions and `Load` open a host if there is none."""
-        match command:
-            case protocol.DocumentChanged(path, text):
-                self._texts.put(path, text)
-            case protocol.DocumentClosed(path):
-                self._texts.remove(path)
-            case protocol.Enable(enabled):
-                self._enabled = enabled
-            case protocol.Use(settings, folders) if self._use(settings, folders):
-                return
+        command.follow_in(self._texts)
+        if isinstance(command, protocol.Enable):
+            self._enabled = command.enabled
+        elif isinstance(command, protocol.Use) and self._use(command.settings, command.folders):
+            return
         with self._lock:
             host = self._host
-            later = (
-                host is None
-                and not self._closed
-                and (
-                    self._opening
-                    or isinstance(command, protocol.Ask | protocol.AskEdit | protocol.Expect | protocol.Load)
-                )
-            )
+            later = host is None and not self._closed and (self._opening or command.opens_host)
             if later:
                 if not self._opening:
                     self._begin()
@@ -75,11 +63,9 @@ class BackendSelector:
         if host is not None:
             host.send(command)
         elif not later:
-            match command:
-                case protocol.Load(ticket):
-                    self._listener(protocol.LoadFinished(ticket, False))
-                case protocol.Enable():
-                    self._listener(self._at_rest())
+            self._refuse((command,))
+            if isinstance(command, protocol.Enable):
+                self._listener(self._at_rest())
 
     def facts(self) -> protocol.HostFacts:
         """The facts of the host, or of the one that would be opened."""
@@ -158,22 +144,18 @@ class BackendSelector:
                 return
             self._opening, pending = False, self._give_up()
         gate(protocol.StatusChanged(status))
-        for command in pending:
-            if isinstance(command, protocol.Ask):
-                gate(protocol.Answered(command.question.number, Answer.failed(status)))
-            elif isinstance(command, protocol.AskEdit):
-                gate(protocol.EditAnswered(command.question.number, EditAnswer(reason=reasons.failed(status))))
-        self._refuse(pending)
+        self._refuse(pending, status)
 
     def _give_up(self) -> tuple[protocol.Command, ...]:
         pending = tuple(self._queue)
         self._queue.clear()
         return pending
 
-    def _refuse(self, pending: Iterable[protocol.Command]) -> None:
+    def _refuse(self, pending: Iterable[protocol.Command], status: Status | None = None) -> None:
+        """Answer commands that no host gets; `status` says why."""
         for command in pending:
-            if isinstance(command, protocol.Load):
-                self._listener(protocol.LoadFinished(command.ticket, False))
+            if (event := command.refused(Answer.failed(status))) is not None:
+                self._listener(event)
 
     def _at_rest(self) -> protocol.StatusChanged:
         return protocol.StatusChanged(Status("starting" if self._enabled else "off"))

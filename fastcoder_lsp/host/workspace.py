@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
@@ -76,22 +77,20 @@ class FrontWorkspace:
             if self._datastore is not None:
                 self._datastore.change(folders)
 
-    def document_changed(self, path: Path, text: str) -> None:
-        """Take an open document's text, saved or not."""
+    def follow(self, command: protocol.Command) -> None:
+        """Follow a command about files; `OpenTexts` has followed it already."""
+        if isinstance(command, protocol.FilesChanged):
+            self._files_changed(command.paths)
+            return
         with self._lock:
-            self._texts.put(path, text)
-            if self._datastore is not None:
-                self._datastore.document_changed(path, text)
+            if self._datastore is None:
+                return
+            if isinstance(command, protocol.DocumentChanged):
+                self._datastore.document_changed(command.path, command.text)
+            elif isinstance(command, protocol.DocumentClosed):
+                self._datastore.document_closed(command.path)
 
-    def document_closed(self, path: Path) -> None:
-        """Close a document; the text on the disk counts again."""
-        with self._lock:
-            self._texts.remove(path)
-            if self._datastore is not None:
-                self._datastore.document_closed(path)
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """Update files that changed on the disk, as the client reports."""
+    def _files_changed(self, paths: Iterable[Path]) -> None:
         datastore = self._datastore
         if datastore is not None:
             datastore.files_changed(paths)

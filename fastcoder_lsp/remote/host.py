@@ -27,6 +27,7 @@ from fastcoder_lsp.remote.excerpt import Excerpt, ExcerptSnippet, SendingRules, 
 from fastcoder_lsp.remote.failures import PAUSES_S, Backoff, NotSentError, RemoteError
 from fastcoder_lsp.remote.generation import RemoteModel, budgets_of
 from fastcoder_lsp.remote.server import RemoteServer
+from fastcoder_lsp.scheduling.client import Arrival
 from fastcoder_lsp.scheduling.model import ClientModel, ModelResources
 from fastcoder_lsp.scheduling.scheduler import Scheduler, now_ms
 from fastcoder_lsp.workspace.document import OpenTexts
@@ -170,20 +171,14 @@ class ServerHost:
                 self._sending_rules.change(settings, folders)
                 self._snippets.change(folders)
                 self._send_to_local(command)
-            case protocol.DocumentChanged(path, text):
-                self._texts.put(path, text)
-                self._send_to_local(command)
-            case protocol.DocumentClosed(path):
-                self._texts.remove(path)
-                self._send_to_local(command)
-            case protocol.FilesChanged():
-                self._send_to_local(command)
             case protocol.AskEdit(question):  # nothing is sent, and the local model only stands in for completions
                 self._listener(protocol.EditAnswered(question.number, EditAnswer(reason=reasons.no_remote_edits())))
             case protocol.WithdrawEdit():
                 pass
+            case _ if command.target == "files":
+                self._send_to_local(command)
             case _:
-                self._client.post((self._client, partial(self._run_command, command)))
+                self._client.inbox(Arrival(self._client, partial(self._run_command, command)))
 
     def facts(self) -> protocol.HostFacts:
         """Of the server, or of the local model while it stands in."""
@@ -244,7 +239,7 @@ class ServerHost:
             await identifying
         except RemoteError as failure:
             error = failure
-        self._client.post((self._client, partial(self._loaded, ticket, error)))
+        self._client.inbox(Arrival(self._client, partial(self._loaded, ticket, error)))
 
     # In the scheduler's thread --------------------------------------------------------------------------------------
 
@@ -256,7 +251,7 @@ class ServerHost:
             case protocol.Expect(question):
                 left_alone = self._backoff.blocking_failure(self._clock()) is not None
                 if not left_alone and not touches_secret(question):
-                    self._client.do(command)
+                    self._client.handle(command)
                 if not left_alone or self._fallback is None or not self._fallback.active:
                     return
             case protocol.Reload():  # identify the server again at once, whatever failed before
@@ -266,22 +261,22 @@ class ServerHost:
                 self._noticed = None
             case protocol.Enable(enabled):
                 self._client.enabled = enabled
-                self._client.do(command)
+                self._client.handle(command)
             case _:
-                self._client.do(command)
+                self._client.handle(command)
         self._send_to_local(command)
 
     def _ask(self, question: Question) -> None:
         client, error = self._client, self._model.refusal(self._client.generation)
         secret = touches_secret(question)
         if not secret and error is None:
-            client.do(protocol.Ask(question))
+            client.handle(protocol.Ask(question))
             if self._server.identity is None and client.request is not None:
                 client.request.waited_for_model()
             client.settle()
             client.serve(0.0)  # count each question, even one that is replaced at once
             return
-        client.do(protocol.Noticed(question.asked_ms, answered=True))
+        client.handle(protocol.Noticed(question.asked_ms, answered=True))
         if secret:
             self._listener(protocol.Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
         elif error is not None:

@@ -6,9 +6,10 @@ Any thread may send commands; the scheduler's thread runs them in their order.
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from typing import NamedTuple
 
 from fastcoder_lsp.completion import protocol
+from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
@@ -22,11 +23,18 @@ from fastcoder_lsp.scheduling.prefetch import Prefetch
 from fastcoder_lsp.scheduling.request import ActiveRequest
 
 
+class Arrival(NamedTuple):
+    """A command or call in the scheduler's inbox; it fails for its client alone. None: the scheduler's own call."""
+
+    client: "Client | None"
+    what: "protocol.Command | Callable[[], None]"
+
+
 class Client:
     """One editor's client; the scheduler works only on its newest request.
 
     Args:
-        post: puts a client's call into the scheduler's inbox, from any thread.
+        inbox: puts a message or a call of the client into the scheduler's inbox, from any thread.
         changed: the scheduler's; called when the client is switched off, or leaves.
         clock: milliseconds.
         idle_ms: a pause begins after so long without a request.
@@ -36,7 +44,7 @@ class Client:
         self,
         emit: protocol.HostListener,
         model: ClientModel,
-        post: "Callable[[tuple[Client, Callable[[], None]]], None]",
+        inbox: "Callable[[Arrival], None]",
         ready: "Callable[[Client], Loaded | None]",
         changed: "Callable[[Client], None]",
         clock: Clock,
@@ -44,32 +52,30 @@ class Client:
         *,
         enabled: bool,
     ) -> None:
-        self.emit, self.model, self.post, self.enabled, self.gone = emit, model, post, enabled, False
+        self.emit, self.model, self.inbox, self.enabled, self.gone = emit, model, inbox, enabled, False
         self._ready, self._changed, self._clock = ready, changed, clock
         self.request: ActiveRequest | None = None
         self._active: ActiveRequest | None = None  # the request being served
-        self.upcoming: tuple[Question, bool] | None = None  # the likely next question, and whether its answer is known
+        self.open = OpenQuestions()
         self.generation: Generation | None = None
-        self.edits = EditRequest(emit, clock)  # the newest question for an edit
+        self.edits = EditRequest(self.open, emit, clock)  # the work for the newest question for an edit
         self._outdated = OutdatedSuggestions()
         self._prefetch = Prefetch(self, clock, idle_ms)
-        self._unserved: Question | None = None
-        """The last question, if its answer showed nothing: the background generates its text."""
         self._background: BackgroundBudget | None = None
         self._asked_ms = clock()
         self.budgets: Budgets | None = None  # of the last request; None before the first one
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
-    def switch(self, enabled: bool) -> None:
+    def switch(self, *, enabled: bool) -> None:
         """Switch the client on or off; what the scheduler begins from now on follows it."""
         self.enabled = enabled
-        self.post((self, partial(self.do, protocol.Enable(enabled))))
+        self.inbox(Arrival(self, protocol.Enable(enabled)))
 
     def leave(self) -> None:
         """The client disconnects: free its state within a piece of work."""
         self.gone, self.enabled = True, False
-        self.post((self, self._left))
+        self.inbox(Arrival(self, self._left))
 
     def info(self) -> EngineInfo | None:
         """The running engine; None while none is loaded."""
@@ -129,9 +135,10 @@ class Client:
 
     def prefetch(self) -> None:
         """Begin the likely next question, for example the one after an accepted suggestion."""
-        assert self.upcoming is not None, "something is expected"
-        (question, known), self.upcoming = self.upcoming, None
-        loaded = self.model.loaded or (self._ready(self) if question is self._unserved else None)
+        expected = self.open.take_expected()
+        assert expected is not None, "something is expected"
+        question, known = expected.question, expected.known
+        loaded = self.model.loaded or (self._ready(self) if question is self.open.unserved else None)
         if loaded is None:
             return
         self._background = loaded.background(question)
@@ -141,16 +148,16 @@ class Client:
     @property
     def finishes(self) -> bool:
         """Whether background work has a suggestion to finish, which comes before an edit."""
-        budget, generation, owed = self._background, self.generation, self._unserved is not None
-        if self.model.loaded is None or budget is None or budget.room_ms(owed=owed) <= 0:
+        budget, generation, unserved = self._background, self.generation, self.open.unserved
+        if self.model.loaded is None or budget is None or budget.room_ms(owed=unserved is not None) <= 0:
             return False
-        if self._unserved is not None and self.serving(self._unserved) is None:
+        if unserved is not None and self.serving(unserved) is None:
             return True
         return generation is not None and not generation.finished and not generation.waits
 
     def work_ahead(self) -> float:
         """Do one piece of background work; returns 0, or how many milliseconds to wait."""
-        loaded, budget, unserved = self.model.loaded, self._background, self._unserved
+        loaded, budget, unserved = self.model.loaded, self._background, self.open.unserved
         if loaded is None or budget is None:
             return math.inf
         if unserved is not None and budget.room_ms(owed=True) > 0 and self.serving(unserved) is None:
@@ -180,7 +187,7 @@ class Client:
 
     def made(self, suggestion: Suggestion) -> None:
         """Publish a suggestion of the generation; a raw answer fits nowhere else."""
-        generation, unserved = self.generation, self._unserved
+        generation, unserved = self.generation, self.open.unserved
         assert generation is not None, "a generation makes suggestions"
         if generation.raw is not None:
             return
@@ -188,7 +195,7 @@ class Client:
         self._keep_outdated(uri, suggestion)
         # A server's text is published as it grows, to a client that waits.
         if not generation.waits and unserved is not None and unserved.uri == uri:
-            self._unserved = unserved if suggestion.rest(unserved.place) is None else None
+            self.open.unserved = unserved if suggestion.rest(unserved.place) is None else None
         self.emit(protocol.Made(uri, suggestion))
 
     def count(self) -> None:
@@ -226,7 +233,8 @@ class Client:
         self._drop()
         question = request.question if request is not None and request is self.request else None
         if loaded is not None and loaded.took_over(question, error):
-            self.request = None if self.request is request else self.request
+            if self.request is request:
+                self.request = self.open.question = None
             return
         status = failure("An internal error occurred", error)
         if request is not None:
@@ -279,7 +287,8 @@ class Client:
 
     def _answer(self, request: ActiveRequest, answer: Answer) -> None:
         if self.request is request:
-            self.request, self._unserved = None, request.question if answer.outcome == "empty" else None
+            self.request = self.open.question = None
+            self.open.unserved = request.question if answer.outcome == "empty" else None
         self.emit(protocol.Answered(request.question.number, answer))
 
     def _leave(self, request: ActiveRequest) -> None:
@@ -291,29 +300,22 @@ class Client:
         self.emit(protocol.Worked(alternatives))
         self.emit(protocol.StatusChanged(Status("ready")))
 
-    def do(self, command: protocol.Command) -> None:  # noqa: C901 a case for each command
+    def handle(self, command: protocol.Command) -> None:
         """Run a command now, on the scheduler's thread."""
+        if self.gone and not isinstance(command, protocol.Load):
+            return
+        self.open.apply(command)
         match command:
             case protocol.Load(ticket):
                 self._load(ticket)
-            case _ if self.gone:
-                pass
             case protocol.Ask(question):
-                self._asked_ms, self._unserved, self.upcoming = question.asked_ms, None, None
-                self.request = ActiveRequest(self, question, self._clock)
-            case protocol.Noticed(asked_ms, answered):
+                self._asked_ms, self.request = question.asked_ms, ActiveRequest(self, question, self._clock)
+            case protocol.Noticed(asked_ms):
                 self._asked_ms = asked_ms
-                self._unserved = None if answered else self._unserved
-            case protocol.Withdraw(number) if self.request is not None and self.request.question.number == number:
-                self.request = None
-            case protocol.Expect(question, known, unserved):
-                self._asked_ms, self.upcoming = question.asked_ms, (question, known)
-                if unserved or known:
-                    self._unserved = question if unserved else None
-            case protocol.AskEdit(question):
-                self.edits.ask(question)
-            case protocol.WithdrawEdit(number):
-                self.edits.withdraw(number)
+            case protocol.Withdraw():
+                self.request = self.request if self.open.question is not None else None
+            case protocol.Expect(question):
+                self._asked_ms = question.asked_ms
             case protocol.Forget(uri):
                 self._forget(uri)
             case protocol.Rename(old, new):
@@ -322,8 +324,6 @@ class Client:
                 self._settle_switch()
 
     def _forget(self, uri: str) -> None:
-        if self.upcoming is not None and self.upcoming[0].uri == uri:
-            self.upcoming = None
         self._stop_preparing(uri)
         self.emit(protocol.Forgotten(uri))  # once more, for suggestions made since
         self._give_up_of(uri)
@@ -332,10 +332,8 @@ class Client:
         self.model.forget(uri)
 
     def _rename(self, old: str, new: str) -> None:
-        if self.request is not None:
-            self.request.renamed(old, new)
-        if self.upcoming is not None and self.upcoming[0].uri == old:
-            self.upcoming = self.upcoming[0].renamed(new), self.upcoming[1]
+        if self.request is not None and self.open.question is not None:
+            self.request.question = self.open.question
         self._stop_preparing(old)
         self._give_up_of(old)
         self._outdated.rename(old, new)
@@ -344,8 +342,6 @@ class Client:
 
     def _stop_preparing(self, uri: str) -> None:
         """The document was closed or renamed: prepare nothing there."""
-        if self._unserved is not None and self._unserved.uri == uri:
-            self._unserved = None
         if self._background is not None and self._background.question.uri == uri:
             self._background.prepare = False
 
@@ -357,7 +353,8 @@ class Client:
             self.emit(protocol.LoadFinished(ticket, there))
 
     def _left(self) -> None:
-        self.request = self.upcoming = self._unserved = self.edits.question = None
+        self.request = None
+        self.open.clear()
         try:
             self.unload()
         finally:

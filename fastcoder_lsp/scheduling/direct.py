@@ -5,7 +5,6 @@ They ignore commands about files: programs and tests use them with a single mode
 
 import threading
 from collections.abc import Callable
-from functools import partial
 
 import psutil
 
@@ -13,6 +12,7 @@ from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.client import Arrival
 from fastcoder_lsp.scheduling.model import SomeModel
 from fastcoder_lsp.scheduling.scheduler import IDLE_MS, Scheduler, now_ms
 
@@ -51,15 +51,12 @@ class SchedulerHost:
 
     def send(self, command: protocol.Command) -> None:
         """Pass the command on; ignore commands about files, since there is no workspace."""
-        match command:
-            case protocol.Use() | protocol.Reload():
-                self._reload()
-            case protocol.DocumentChanged() | protocol.DocumentClosed() | protocol.FilesChanged():
-                pass
-            case protocol.Enable(enabled):
-                self.client.switch(enabled)
-            case _:
-                self.client.post((self.client, partial(self.client.do, command)))
+        if command.target == "model":
+            self.client.inbox(Arrival(self.client, command))
+        elif isinstance(command, protocol.Enable):
+            self.client.switch(enabled=command.enabled)
+        elif command.target == "settings":
+            self._reload()
 
     def facts(self) -> protocol.HostFacts:
         """The host's state."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.protocol import EditAnswered, EditModelChanged, HostListener
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
@@ -42,11 +43,10 @@ _LONGER, _MORE_TOKENS = 2, 64
 
 
 class EditRequest:
-    """The newest question for an edit of a client, and its generation. `clock` is in milliseconds."""
+    """The work for the newest question for an edit of a client (`asked.edit`). `clock` is in milliseconds."""
 
-    def __init__(self, emit: HostListener, clock: Clock) -> None:
-        self._emit, self._clock = emit, clock
-        self.question: EditQuestion | None = None
+    def __init__(self, asked: OpenQuestions, emit: HostListener, clock: Clock) -> None:
+        self._asked, self._emit, self._clock = asked, emit, clock
         self._generation: EditGeneration | None = None
         self._runtime: EditRuntime | None = None
         self._latency: tuple[EditModel, LatencyEstimator] | None = None
@@ -58,14 +58,10 @@ class EditRequest:
         """Whether a question is open, or the end of the model's loading has yet to be told."""
         return self.question is not None or self._loading is not None
 
-    def ask(self, question: EditQuestion) -> None:
-        """Take a question; it replaces the one before, whose answer nobody awaits any more."""
-        self.question, self._generation = question, None
-
-    def withdraw(self, number: int) -> None:
-        """Drop the question of this number, if it is the open one."""
-        if self.question is not None and self.question.number == number:
-            self.question = self._generation = None
+    @property
+    def question(self) -> EditQuestion | None:
+        """The open question."""
+        return self._asked.edit
 
     def serve(self, loaded: Loaded | None, failed: Status | None, *, enabled: bool) -> float:
         """Do one piece of work for the question, or answer it; returns 0, or how many milliseconds to wait.
@@ -81,7 +77,8 @@ class EditRequest:
 
     def _work(self, code: Runtime) -> float:
         try:
-            if self._generation is None:
+            if self._generation is None or self._generation.question is not self.question:
+                self._generation = None
                 return self._begin(code.edit_model(), code.context)
             self._generation.work()
             if self._generation.finished:
@@ -97,7 +94,7 @@ class EditRequest:
         """Answer the open question."""
         question = self.question
         assert question is not None, "there is a question"
-        self.question = self._generation = None
+        self._asked.edit = self._generation = None
         self._emit(EditAnswered(question.number, answer))
 
     def forget(self, uri: str) -> None:
@@ -237,7 +234,7 @@ class EditGeneration:
     ) -> None:
         model = runtime.model
         self._model, self._latency, self._clock = model, latency, clock
-        self._question, self._prompt, self._spans = question, prompt, spans
+        self.question, self._prompt, self._spans = question, prompt, spans
         tokenizer = model.tokenizer
         piece, end_ids = answer_tokens(tokenizer)
         ends = tuple(tokenizer.control[stop] for stop in prompt.stops if stop in tokenizer.control)
@@ -282,7 +279,7 @@ class EditGeneration:
 
     def answer(self) -> EditAnswer:
         """The edits that the whole answer makes, or why there is none."""
-        decoded, question, prompt = self._decoding.result(), self._question, self._prompt
+        decoded, question, prompt = self._decoding.result(), self.question, self._prompt
         with self._spans.measure("post"):
             complete = decoded.finish in {"stop", "eos"}
             new = self._model.format.read(prompt, decoded.text, complete=complete)

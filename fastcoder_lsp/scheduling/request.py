@@ -199,11 +199,6 @@ class ActiveRequest:
         if self.asked_ms != now:
             self.asked_ms, self._waited_for_model = now, True
 
-    def renamed(self, old: str, new: str) -> None:
-        """The document was renamed: its generation is gone, and begins anew."""
-        if self.question.uri == old:
-            self.question = self.question.renamed(new)
-
     def take(self) -> None:
         """Continue the client's generation where it serves this question; otherwise begin a new one."""
         self._alternatives = None

@@ -15,13 +15,13 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeAlias
 
-from fastcoder_lsp.completion.protocol import HostListener, StatusChanged
+from fastcoder_lsp.completion.protocol import Command, HostListener, StatusChanged
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
-from fastcoder_lsp.scheduling.client import Client
+from fastcoder_lsp.scheduling.client import Arrival, Client
 from fastcoder_lsp.scheduling.edits import LOADING_MS
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded, LocalModel, SharedModel, SomeModel, logged
@@ -36,8 +36,6 @@ def now_ms() -> float:
     return time.monotonic() * 1e3
 
 
-Posted: TypeAlias = tuple[Client | None, Callable[[], None]]
-"""A call, and the client that it fails for; None: the scheduler's own."""
 Made: TypeAlias = tuple[Callable[[], SomeModel | None], Callable[[SomeModel], object]]
 
 
@@ -95,8 +93,8 @@ class Scheduler(Generic[SomeModel]):
 
     def __init__(self, load: Callable[[Progress], SomeModel], clock: Clock = now_ms, idle_ms: float = IDLE_MS) -> None:
         self._clock, self._idle_ms, self._closing = clock, idle_ms, False
-        self._inbox: SimpleQueue[Posted] = SimpleQueue()
-        self._arrived: deque[Posted] = deque()
+        self._inbox: SimpleQueue[Arrival] = SimpleQueue()
+        self._arrived: deque[Arrival] = deque()
         self._model = SharedModel(load, self._progress, clock)
         self._clients = RoundRobin()
         self._heard: set[Client] = set()  # the clients that were told of the current load's progress
@@ -121,16 +119,16 @@ class Scheduler(Generic[SomeModel]):
         client = Client(
             emit, model, self._inbox.put, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
-        self._inbox.put((None, partial(self._clients.join, client)))
+        self._inbox.put(Arrival(None, partial(self._clients.join, client)))
         return client
 
     def refit(self, client: Client, make_runtime: Callable[[SomeModel], Runtime]) -> None:
         """Replace a client's part of the same model, from its next question on."""
-        self._inbox.put((client, partial(client.replace, partial(self._make, make_runtime))))
+        self._inbox.put(Arrival(client, partial(client.replace, partial(self._make, make_runtime))))
 
     def use(self, load: Callable[[Progress], SomeModel]) -> None:
         """Replace the model, or its settings, for all clients from their next questions on."""
-        self._inbox.put((None, partial(self._use, load)))
+        self._inbox.put(Arrival(None, partial(self._use, load)))
 
     def succeed(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None = None) -> None:
         """Replace the model as soon as no client waits for an answer.
@@ -138,7 +136,7 @@ class Scheduler(Generic[SomeModel]):
         `load` loads the new model, now unless `made` is given, and whenever it was unloaded. `made` gives the new
         model, which is loaded already, or None where it is no longer wanted; and is told once it has taken over.
         """
-        self._inbox.put((None, partial(setattr, self, "_successor", partial(self._take_over, load, made))))
+        self._inbox.put(Arrival(None, partial(setattr, self, "_successor", partial(self._take_over, load, made))))
 
     def close(self) -> None:
         """End within a piece of work, and free the model's memory."""
@@ -147,7 +145,7 @@ class Scheduler(Generic[SomeModel]):
 
     def wake(self) -> None:
         """Wake the scheduler: a generation received what it waited for."""
-        self._inbox.put((None, lambda: None))
+        self._inbox.put(Arrival(None, lambda: None))
 
     def info(self) -> EngineInfo | None:
         """The engine that runs for any of the clients; None while none does."""
@@ -195,7 +193,7 @@ class Scheduler(Generic[SomeModel]):
                 take_over, self._successor = self._successor, None
                 take_over()
                 return 0.0
-            if expecting := [client for client in self._clients if client.upcoming is not None]:
+            if expecting := [client for client in self._clients if client.open.expected is not None]:
                 self._acting = self._clients.next(expecting)
                 self._acting.prefetch()
                 return 0.0
@@ -216,11 +214,12 @@ class Scheduler(Generic[SomeModel]):
                     self._arrived.append(self._inbox.get_nowait())
             if not self._arrived:
                 return
-            client, call = self._arrived.popleft()
+            client, what = self._arrived.popleft()
             if client is None:
-                call()
+                assert callable(what), "commands have a client"
+                what()
             else:
-                self._act(client, call)
+                self._act(client, what)
 
     def _edit(self) -> float:
         """Do one piece of work for an edit; returns 0, or how many milliseconds to wait."""
@@ -247,11 +246,14 @@ class Scheduler(Generic[SomeModel]):
             return 0.0
         return wait_ms
 
-    def _act(self, client: Client, call: Callable[[], None]) -> None:
-        """Run a client's message; its failure is that client's alone, even while another is served."""
+    def _act(self, client: Client, what: Command | Callable[[], None]) -> None:
+        """Run a client's command or call; its failure is that client's alone, even while another is served."""
         acting, self._acting = self._acting, client
         try:
-            call()
+            if callable(what):
+                what()
+            else:
+                client.handle(what)
         except Exception as error:  # noqa: BLE001 as in `turn`
             self._fail(error)
         self._acting = acting

@@ -67,9 +67,11 @@ class Fronts:
         self.made.append((seat, around))
         return toy_runtime(model, front=seat)
 
-    def open(self, root: Path, settings: Settings = SETTINGS, **narrow: object) -> tuple[LocalHost, Heard]:
-        heard = Heard()
-        return self.core.open(heard, settings, {root: replace(settings, **narrow)}), heard  # type: ignore[arg-type]
+    def open(
+        self, root: Path, settings: Settings = SETTINGS, *, texts: OpenTexts | None = None, **narrow: object
+    ) -> tuple[LocalHost, Heard]:
+        heard, folders = Heard(), {root: replace(settings, **narrow)}  # type: ignore[arg-type]
+        return self.core.open(heard, settings, folders, texts), heard
 
 
 def ask(host: LocalHost, heard: Heard, number: int = 1, uri: str = "file:///a.py") -> str:
@@ -176,8 +178,11 @@ def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Pa
 
 
 def test_open_texts_end_with_the_front_that_sent_them(fronts: Fronts, root: Path) -> None:
-    (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
-    one.send(DocumentChanged(root / "new.py", "never_saved = 1\n"))
+    texts = OpenTexts()
+    (one, hears_one), (two, hears_two) = fronts.open(root, texts=texts), fronts.open(root)
+    changed = DocumentChanged(root / "new.py", "never_saved = 1\n")
+    changed.follow_in(texts)
+    one.send(changed)
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
     around = fronts.made[1][1]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.completion.protocol import FilesChanged
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime import folder_words
@@ -176,5 +177,5 @@ def test_other_rules_hold_at_once(fronts: Open, root: Path) -> None:
 def test_without_a_datastore_the_client_tells(fronts: Open, root: Path) -> None:
     front = fronts(root, drafted_from=False)
     write(root, {"new.py": "n = 1\n"})
-    front.workspace.files_changed([root / "new.py"])
+    front.workspace.follow(FilesChanged((root / "new.py",)))
     until(front.agrees)
