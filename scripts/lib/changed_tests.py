@@ -1,9 +1,12 @@
 """Which test files a change may have broken: those that reach a changed file by imports, or by naming it.
 
     changed_tests.py [REVISION]
+    changed_tests.py --untouched
 
 Prints a path a line: `tests` where everything counts, nothing where nothing does. What changed is the difference from
 REVISION to the files as they are, uncommitted and new ones too; by default from where this branch left its upstream.
+With `--untouched`, the folders of tests of the heart's neighbours in which nothing changed, and whose own tests the
+default run leaves out.
 
 Imports are followed through the product and the tests alike, those inside functions too. Many tests start programs and
 read files, which no import shows: a module or a file counts as reached by whoever writes its name. Too many tests may
@@ -24,6 +27,7 @@ EVERYTHING: Final = (
     *("pyproject.toml", "constraints.txt", "scripts/test", "scripts/lib/setup.sh"),
     *("tests/conftest.py", "tests/groups.py", "tests/side_by_side.py"),
 )
+NEIGHBOURS: Final = ("papers", "torch_engines", "team")
 FOLDERS: Final = {"editors/": "tests/editors"}
 """Files that are no modules → the tests that are about them, named or not."""
 MODULE_NAME: Final = re.compile(rf"\b(?:{PACKAGE}|benchmarks|tests|scripts)(?:\.\w+)+")
@@ -49,6 +53,12 @@ def affected_tests(root: Path, changed: Iterable[str]) -> tuple[str, ...]:
     begun = {module for name in names for module in _touched(name, texts)}
     files = (modules[module].relative_to(root).as_posix() for module in _downstream(begun, users) & modules.keys())
     return tuple(sorted(name for name in files if _is_test(name)))
+
+
+def untouched(changed: Iterable[str]) -> tuple[str, ...]:
+    """The folders of tests of the neighbours in which nothing changed, nor in their tests."""
+    parts = {tuple(name.split("/")[:2]) for name in changed}
+    return tuple(f"tests/{one}" for one in NEIGHBOURS if not {(PACKAGE, one), ("tests", one)} & parts)
 
 
 def module_name(path: Path) -> str:
@@ -142,12 +152,13 @@ def _git(root: Path, *arguments: str) -> str:
 
 def main() -> int:
     """0; 2 for a revision that there is not."""
+    asked = sys.argv[1:2]
     try:
-        changed = changed_files(ROOT, *sys.argv[1:2])
+        changed = changed_files(ROOT, *(asked if asked != ["--untouched"] else ()))
     except subprocess.CalledProcessError as error:
         sys.stderr.write(error.stderr)
         return 2
-    for name in affected_tests(ROOT, changed):
+    for name in untouched(changed) if asked == ["--untouched"] else affected_tests(ROOT, changed):
         print(name)
     return 0
 

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 
 from fastcoder_lsp.cli.main import parser
 from fastcoder_lsp.extensions import COMMANDS
-from scripts.lib.changed_tests import affected_tests, changed_files
+from scripts.lib.changed_tests import affected_tests, changed_files, untouched
 from tests.scripts.conftest import tool
 
 FILES = {
@@ -73,6 +73,11 @@ def test_tests_that_a_changed_file_affects(checkout: Path, changed: str, tests: 
 @pytest.mark.parametrize("changed", ["pyproject.toml", "tests/conftest.py"])
 def test_a_file_that_affects_every_test(checkout: Path, changed: str) -> None:
     assert affected_tests(checkout, ["docs/more.md", changed]) == ("tests",)
+
+
+def test_neighbours_that_nothing_touched() -> None:
+    assert untouched([]) == ("tests/papers", "tests/torch_engines", "tests/team")
+    assert untouched(["fastcoder_lsp/papers/rest.py", "tests/team/test_keys.py"]) == ("tests/torch_engines",)
 
 
 def test_files_changed_since_a_commit(checkout: Path) -> None:
