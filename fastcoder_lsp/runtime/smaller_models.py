@@ -46,10 +46,10 @@ def smaller_model_names(
         return ()
     # Not at the top: they bring a compiler along, which a front does without.
     from fastcoder_lsp.draft.pricing import Forecast, Price  # noqa: PLC0415
-    from fastcoder_lsp.papers.draft_model import DRAFT_MODEL_TREE  # noqa: PLC0415
+    from fastcoder_lsp.draft.registry import read_name  # noqa: PLC0415
 
     price = Price(costs, priced=True)
-    price.expect(Forecast(DRAFT_MODEL_TREE.parameters.length * speed.step_ms))
+    price.expect(Forecast(read_name("draft-model-tree")[1].length * speed.step_ms))
     added = small.read_bytes(bits) + LEAST_KV_MB * 1_000_000
     fits = large.memory_bytes(bits) + added <= installed_bytes() * MEMORY_SHARE and added <= available_bytes()
     if not price.pays() or not fits or added > settings.draft_memory_mb * 1_000_000:
