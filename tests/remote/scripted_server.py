@@ -141,8 +141,10 @@ class LlamaServer:
         text = self.says(request.body["input_prefix"] + request.body.get("prompt", ""))
         if request.body.get("seed"):
             text = f"variant_{request.body['seed']}\n"
-        text = _until(text[: request.body["n_predict"]], request.body)
-        last = {"content": "", "stop": True, "stop_type": "eos"}
+        most = request.body["n_predict"]
+        kept = _until(text[:most], request.body)
+        last = {"content": "", "stop": True, "stop_type": "limit" if len(kept) == most < len(text) else "eos"}
+        text = kept
         if not request.body.get("stream"):
             yield as_json(last | {"content": text})
             return

@@ -131,7 +131,7 @@ def test_a_scripted_model(front: Fronts) -> None:
 def test_llama_cpps_scripted(serve: Serve, front: Fronts) -> None:
     """All of the places: streamed to the front, and the server asked directly, which knows no end."""
     server = serve(LlamaServer(follows))
-    asking = front(server.url)
+    asking = front(server.url, completion_max_tokens=LETTERS)
     assert compared(server.url, asking, PLACES) > PLACES // 2
 
 
@@ -146,7 +146,7 @@ def compared(url: str, asking: Front, number: int) -> int:
         if len(cut_after) < len(after):
             cut_after = cut_after[: cut_after.rindex("\n") + 1]
         body: dict[str, Any] = {"input_prefix": before[:line], "prompt": before[line:], "input_suffix": cut_after}
-        body |= {"n_predict": 128, "temperature": 0.0, "stream": False, "cache_prompt": True}
+        body |= {"n_predict": LETTERS, "temperature": 0.0, "stream": False, "cache_prompt": True}
         raw, ended = directly(url, body)
         end = stop_rule(before, after, "python").cut(raw)
         if end is None and not ended:
@@ -215,7 +215,7 @@ def test_llama_server(front: Fronts) -> None:
     try:
         until(lambda: process.poll() is not None or _healthy(url))
         patient = Timeouts(read_s=PATIENT_S)  # two cores read a long prompt for half a minute
-        assert compared(url, front(url, timeouts=patient), PLACES) > PLACES // 2
+        assert compared(url, front(url, timeouts=patient, completion_max_tokens=LETTERS), PLACES) > PLACES // 2
     finally:
         process.terminate()
         process.wait(20)
