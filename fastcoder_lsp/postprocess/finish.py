@@ -9,8 +9,8 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import Literal
 
-from fastcoder_lsp.postprocess.balance import balance
-from fastcoder_lsp.postprocess.fit import covered, fit, keeps_line_end
+from fastcoder_lsp.postprocess.brackets import balance
+from fastcoder_lsp.postprocess.fit import covered, fit, keeps_blank, keeps_line_end
 from fastcoder_lsp.postprocess.indentation import indentation
 from fastcoder_lsp.postprocess.rubbish import (
     comment_before_code,
@@ -88,8 +88,7 @@ def _without_trailing_blanks(text: str, around: TextAround) -> str:
     _, newline, blanks = tail.rpartition("\n")
     if newline and "\n" in stripped and around.right.strip() and not covered(stripped, around):
         return f"{stripped}\n{blanks}"
-    parted = tail.startswith(" ") and around.right[:1].strip() and around.closing[:1] in {"", "}", '"', "'", "`"}
-    return stripped + " " if stripped and parted else stripped
+    return stripped + " " if stripped and tail.startswith(" ") and keeps_blank(around) else stripped
 
 
 def _worth_showing(text: str, around: TextAround) -> str:

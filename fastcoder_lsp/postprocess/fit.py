@@ -6,18 +6,14 @@ that begins a line of its own keeps its line end. Where it would run into what s
 """
 
 import re
-from bisect import bisect_left
 
-from fastcoder_lsp.postprocess.text_around import OPENED, SYMMETRIC, TextAround, in_word, wordy
+from fastcoder_lsp.postprocess.brackets import ARROW, right_closers, scan
+from fastcoder_lsp.postprocess.text_around import TextAround, in_word, wordy
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
 
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
 _STOPS = ",;:"
 _SURE = 12  # a text of several lines repeats so many characters, or all that stands there
-_ARROW = re.compile(r"[-=]>")
-_INTERPOLATION = re.compile(r"[$#]\{[^{}\n]*\}|\\\([^()\n]*\)|\\.")
-_TAG = re.compile(r"<([A-Za-z][\w:.-]*)")
-_PLAIN = re.compile(r"[^\W_]+|[ \t\n.=]+")  # no sign begins or ends with these
 _FIRST_WORD = re.compile(r"\s*(\w+|[^\w\s]\W+[^\w\s])")  # or a run of signs, such as `() =>`
 _STATEMENT = re.compile(
     r"(?:async|class|const|def|enum|export|fn|func|function|impl|import|interface|let|local|package|private|protected|"
@@ -47,8 +43,8 @@ def inserted(text: str, around: TextAround) -> str:
     """`text` for clients that cover nothing: up to the first closer that stands right of the cursor."""
     if not covered(text, around):
         return text
-    ends, _ = walk(text, around) if around.closers.signs else ([], [])
-    return text[: ends[0] - len(around.closers.signs[0])].rstrip() if ends else ""
+    closes, _ = right_closers(text, around)
+    return text[: closes[0][0]].rstrip() if closes else ""
 
 
 def fit(text: str, around: TextAround) -> str:
@@ -80,13 +76,23 @@ def keeps_line_end(text: str, around: TextAround) -> bool:
     return not around.left.strip() or _STATEMENT.match(right) is not None
 
 
+def keeps_blank(around: TextAround) -> bool:
+    """Whether a blank at the text's end stays before what stands right of the cursor."""
+    return bool(around.right[:1].strip()) and around.closing[:1] in {"", "}", '"', "'", "`"}
+
+
 def _whole_line(text: str, right: str, around: TextAround) -> str:
     body, said = text.rstrip(), right.strip()
     if body.endswith(said) and not in_word(body[: -len(said)], said):
         body = body[: -len(said)].rstrip(" \t")
         return fit(body, around) if body.endswith("\n") else body
     line = (around.left + body).rpartition("\n")[2]
-    if body.startswith(said) or said.startswith(body) or opens_block(line, around.language) or walk(body, around)[1]:
+    if (
+        body.startswith(said)
+        or said.startswith(body)
+        or opens_block(line, around.language)
+        or scan(body, around, []).own[around.spare :]
+    ):
         return ""  # no line of its own: it opens a block or a bracket above what stands there
     lines = text[len(body) :].count("\n")
     return body + "\n" * lines + indent(around.left)
@@ -119,10 +125,10 @@ def _signs(body: str, right: str) -> int:
 def _closed(body: str, right: str, around: TextAround) -> int:
     """The end of the last closer right of the cursor that `body` closes itself, and of what it repeats behind that."""
     signs, closer_ends = around.closers.signs, [0, *around.closers.ends]
-    ends, own = walk(body, around)
+    closes, count = right_closers(body, around)
+    ends = [end for _, end in closes]
     if not ends:
         return len(body) if right.startswith(body) else 0
-    count = _net(ends, own, signs)
     behind, whole = right[closer_ends[-1] :], right.strip()
     if behind.strip(f"{_STOPS} \t"):
         if len(ends) < len(signs) or not (length := _words(body, behind)):
@@ -133,65 +139,13 @@ def _closed(body: str, right: str, around: TextAround) -> int:
     return closer_ends[count]
 
 
-def _net(ends: list[int], own: list[str], signs: list[str]) -> int:
-    """How many of `signs` are closed, without those that close what the text itself leaves open."""
-    found, most = len(ends), min(len(ends), len(own))
-    return found - next((count for count in range(most, 0, -1) if signs[found - count : found] == own[-count:]), 0)
-
-
-def walk(text: str, around: TextAround) -> tuple[list[int], list[str]]:
-    """Where `text` closes what the closers right of the cursor close, in order, and what it leaves open itself.
-
-    The second list has the closers of what is open, innermost last.
-    """
-    missing, (strings, quote) = len(around.unclosed), around.strings_in(text)
-    signs = around.unclosed + around.closers.signs
-    ends, own, at = list[int](), list[str](), 0
-    pairs = {**CLOSER_OF, "<": ">"} if ">" in signs else CLOSER_OF
-    filled = False  # whether it fills an empty pair of brackets right of the cursor
-    begins = [*sorted(strings), len(text)]
-    while at < len(text):
-        plain = _PLAIN.match(text, at, begins[bisect_left(begins, at)])
-        if plain is not None:
-            at = plain.end()
-            continue
-        wanted = signs[len(ends)] if len(ends) < len(signs) else ""
-        sign = text[at]
-        if wanted and not own and text.startswith(wanted, at) and not _ARROW.match(text, at - 1, at + 1):
-            at += len(wanted)
-            ends.append(at)
-        elif wanted in SYMMETRIC and not own:
-            found = _INTERPOLATION.match(text, at)
-            at = found.end() if found else at + 1
-        elif at in strings:
-            own += [quote] if quote and strings[at] == len(text) else []
-            at = strings[at]
-        else:
-            tag = _TAG.match(text, at)
-            inner = f"</{tag[1]}>" if tag else next((end for end in OPENED if text.startswith(OPENED[end], at)), "")
-            if inner in signs:
-                own.append(inner)
-            elif long := next((end for end in own if len(end) > 1 and text.startswith(end, at)), ""):
-                del own[own.index(long) :]
-                at += len(long) - 1
-            elif sign in pairs and (sign != "<" or text[at + 1 : at + 2].strip("=")):
-                filled = filled if own else wanted == sign + pairs[sign] and at in ends
-                own.append(pairs[sign])
-            elif sign in own and not _ARROW.match(text, at - 1, at + 1):
-                del own[len(own) - 1 - own[::-1].index(sign) :]
-                ends += [at + 1] if filled and not own else []
-            at += 1
-    return ends[missing:], own[around.spare :][::-1]
-
-
 def _before_closers(body: str, around: TextAround) -> str:
     """`body` up to the first closer that stands right of the cursor, if other text stands behind it."""
     closers = around.closers
     if not closers.signs or around.closing or "\n" in body or covered(body, around):
         return body
-    ends, own = walk(body, around)
-    cuts = ends and _net(ends, own, closers.signs)
-    return body[: ends[0] - len(closers.signs[0])].rstrip() if cuts else body
+    closes, lasting = right_closers(body, around)
+    return body[: closes[0][0]].rstrip() if lasting else body
 
 
 def _shortest(body: str, right: str, around: TextAround) -> str:
@@ -201,12 +155,15 @@ def _shortest(body: str, right: str, around: TextAround) -> str:
         if body[-length:] != right[covers - length : covers]:
             continue
         shorter = body[:-length]
-        if around.closers.signs and shorter[-1:].isspace():
-            continue  # its blanks would go
+        stays = keeps_blank(around) and covers <= max(around.closers.ends, default=covers)
+        if shorter[-1:].isspace() and not stays:
+            continue
         if in_word(shorter, right[covers - length :]):
             continue
         part = length < covers or covers < len(right)
-        own = part and max(walk(body, around)[0], default=0) <= len(shorter)  # what is left out is the text's own
+        own = part and all(
+            end <= len(shorter) for _, end in right_closers(body, around)[0]
+        )  # what is left out is the text's own
         if not shorter.strip() or (not own and covered(shorter, around) == covers - length):
             return shorter
     return body
@@ -220,7 +177,7 @@ def _repeats(body: str, right: str, around: TextAround) -> bool:
     if body.lstrip().startswith(said):
         return True
     first = _first_word(said)
-    ends = wordy(body[-1]) or body[-1] in ")]}\"'`;" or (body[-1] == ">" and not _ARROW.search(body[-2:]))
+    ends = wordy(body[-1]) or body[-1] in ")]}\"'`;" or (body[-1] == ">" and not ARROW.search(body[-2:]))
     return bool(first) and _first_word(body) == first and ends
 
 

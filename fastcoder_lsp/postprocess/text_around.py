@@ -130,15 +130,6 @@ class Closers:
     ends: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Closer:
-    """A closer below the cursor without its bracket; `column`: its column if it begins its line, else None."""
-
-    sign: str
-    at: int
-    column: int | None
-
-
 class TextAround:
     """A cursor between `before` and `after` in a document of `language`.
 
@@ -197,37 +188,58 @@ class TextAround:
         return "" if right[ends[-1] if ends else 0 :].strip(";, \t") else right
 
     @cached_property
-    def _pending(self) -> tuple[list[str], list[str]]:
-        """The closers of what is open at the cursor, and those that close it right of it and below, innermost first."""
+    def _pending(self) -> tuple[list[str], int, bool]:
+        """The closers of what is open at the cursor, innermost first; how many of them nothing right or below closes.
+
+        A negative number counts the closers there that close nothing. Last, whether the document is sure of that: the
+        brackets balance, or the closer below stands in the column of what it closes.
+        """
         head, signs = self.head, self.closers.signs
         quote = "" if head.stack and head.stack[-1][1] == head.quote else head.quote
         if self.language not in KNOWN or head.comment or (quote and (quote not in signs or not self.closing)):
-            return [], []
-        given = [sign for sign in signs[signs.index(quote) if quote else 0 :] if sign in {quote, *")]}`"}]
-        return wanted(head.stack, quote), [*(given if self.closing else []), *(one.sign for one in self.closers_below)]
+            return [], 0, False
+        right = [sign for sign in signs[signs.index(quote) if quote else 0 :] if sign in {quote, *")]}`"}]
+        rest = self.near_after[len(self.closing) :]
+        below = lex(rest, self.language).closers
+        given = [*(right if self.closing else []), *(sign for _, sign in below)]
+        stack = [(len(self.near_before), quote)] * bool(quote) + head.stack[::-1]
+        opened = [CLOSER_OF.get(sign, sign) for _, sign in stack]
+        count = len(opened) - len(given)
+        balanced = opened[max(count, 0) :] == given[max(-count, 0) :]
+        if self.whole_before and self.whole_after:
+            return opened, count * balanced, balanced
+        fits = [at for at in range(len(opened)) if all(map(str.__eq__, opened[at:], given))]
+        begins = _begun(rest, below[0][0]) if below and not (right and self.closing) else None
+        sure = [at for at in fits if begins is not None and begins == indent(_line_at(self.near_before, stack[at][0]))]
+        if len(sure) != 1 and balanced and count >= 0:
+            return opened, count, False
+        fits = sure or fits
+        return opened, fits[0] if len(fits) == 1 and (sure or not self.whole_after) else 0, len(sure) == 1
+
+    @cached_property
+    def is_balanced(self) -> bool:
+        """Whether it is known which closers right of the cursor and below close what is open there."""
+        return self._pending[2]
 
     @cached_property
     def unclosed(self) -> list[str]:
         """The closers, innermost first, of what is open at the cursor and nothing right of it or below closes."""
-        opened, given = self._pending
-        missing = left_open(opened, given)
-        if missing is not None:
-            return opened[:missing]
-        fits = [at for at in range(len(opened)) if all(map(str.__eq__, opened[at:], given))]
-        return opened[: fits[0]] if len(fits) == 1 and not self.whole_after else []
+        return self._pending[0][: max(self._pending[1], 0)]
 
     @cached_property
     def spare(self) -> int:
         """How many brackets the document closes right of the cursor and below beyond those that are open."""
-        opened, given = self._pending
-        return (left_open(given, opened) or 0) if self.whole_before and self.whole_after else 0
+        return max(-self._pending[1], 0)
 
-    def strings_in(self, text: str) -> tuple[dict[int, int], str]:
-        """The ends of the strings and comments in `text`, by their beginnings, and the quote of one that stays open."""
-        if self.language in MARKUP or self.head.comment:
-            return {}, ""
-        start, lexed = len(self.near_before), self.lexed_with(text)
-        return {begin - start: end - start for begin, end in lexed.spans if begin >= start}, lexed.quote
+    @cached_property
+    def opened(self) -> list[str]:
+        """The closers of what is open at the cursor, innermost first; empty if they have no meaning there."""
+        return self._pending[0]
+
+    @cached_property
+    def in_prose(self) -> bool:
+        """Whether the cursor is in a language or a comment where quotes begin no strings."""
+        return self.language in MARKUP or bool(self.head.comment)
 
     @cached_property
     def head(self) -> Lexed:
@@ -237,19 +249,6 @@ class TextAround:
     def _lexed_with(self, text: str) -> Lexed:
         """The lexical state after `text` at the cursor; offsets are those of `near_before + text`."""
         return lex(self.near_before + text, self.language, self.head.last_line)
-
-    @cached_property
-    def closers_below(self) -> list[Closer]:
-        """The closers after `closing` of brackets open at the cursor, nearest first."""
-        rest = self.near_after[len(self.closing) :]
-        return [Closer(sign, at, _column(rest, at)) for at, sign in lex(rest, self.language).closers]
-
-    def goes_deeper_until(self, closer: Closer) -> bool:
-        """Whether all lines between the cursor and `closer` are indented deeper than `closer`."""
-        lines = self.near_after[len(self.closing) :][: closer.at].split("\n")[1:-1]
-        return all(
-            width(indent(line)) > (closer.column or 0) for line in lines if line.strip() and not line.startswith("#")
-        )
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -278,15 +277,16 @@ class TextAround:
         return next((width(indent(line)) for line in lines), None)
 
 
-def wanted(stack: list[tuple[int, str]], quote: str = "") -> list[str]:
-    """The closers of all open brackets, innermost first."""
-    return [*([quote] if quote else []), *(CLOSER_OF.get(sign, sign) for _, sign in reversed(stack))]
+def _line_at(text: str, at: int) -> str:
+    """The line of `text` that holds the offset `at`, up to it."""
+    return text[text.rfind("\n", 0, at) + 1 : at + 1]
 
 
-def left_open(opened: list[str], given: list[str]) -> int | None:
-    """How many of `opened`, innermost first, are left if `given` closes the outer ones; None if it does not."""
-    count = len(opened) - len(given)
-    return count if count >= 0 and opened[count:] == given else None
+def _begun(text: str, at: int) -> str | None:
+    """The indentation of the line that begins at `at`, if all lines of `text` above it are deeper; else None."""
+    _, *lines, blanks = text[:at].split("\n") if "\n" in text[:at] else (text[:at], "x")
+    deeper = all(width(indent(line)) > width(blanks) for line in lines if line.strip() and line[0] != "#")
+    return blanks if deeper and not blanks.strip() else None
 
 
 def wordy(char: str) -> bool:
@@ -297,11 +297,6 @@ def wordy(char: str) -> bool:
 def in_word(left: str, right: str) -> bool:
     """Whether `left` and `right`, side by side, run into one word."""
     return wordy(left[-1:]) and wordy(right[:1])
-
-
-def _column(text: str, at: int) -> int | None:
-    start = text.rfind("\n", 0, at) + 1
-    return width(text[start:at]) if start and not text[start:at].strip() else None
 
 
 def _whole_lines(text: str, complete: bool) -> list[str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from fastcoder_lsp.core.certainty import Certainty
-from fastcoder_lsp.postprocess.balance import goes_on, last_closers
+from fastcoder_lsp.postprocess.brackets import goes_on, last_closers
 from fastcoder_lsp.postprocess.finish import finish_at
 from fastcoder_lsp.postprocess.fit import covered
 from fastcoder_lsp.postprocess.rubbish import without_header
@@ -99,7 +99,7 @@ def _in_string(shown: str, around: TextAround) -> bool:
 
 
 def _restyled(lines: str, shown: str) -> bool:
-    had, has = (["\t" in indent(line) for line in text.split("\n")[1:]] for text in (lines, shown))
+    had, has = (["\t" in indent(line) for line in text.split("\n")] for text in (lines, shown))
     return had != has[: len(had)]
 
 
