@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[^\W_]+|[ \t\n.=]+")  # no sign begins or ends with these
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Closed:
     """What a suggestion closes of the document's, each as (begin, end), and what it leaves open.
 
     Attributes:
@@ -36,7 +36,7 @@ class Scan:
     own: list[tuple[int, str]]
 
 
-class _Scanner:
+class _BracketScan:
     """The state of `scan`."""
 
     def __init__(self, text: str, around: TextAround, due: list[str]) -> None:
@@ -50,13 +50,13 @@ class _Scanner:
         self._replacing = set[int]()  # where one is opened again on the line that closed it
         self._filled = False  # whether it fills an empty pair of brackets right of the cursor
 
-    def scan(self) -> Scan:
+    def scan(self) -> Closed:
         text, at = self._text, 0
         begins = [*sorted(self._strings), len(text)]
         while at < len(text):
             plain = _PLAIN.match(text, at, begins[bisect_left(begins, at)])
             at = plain.end() if plain is not None else self._next(at)
-        return Scan(self._closes, self._again, self._last, self._own)
+        return Closed(self._closes, self._again, self._last, self._own)
 
     def _next(self, at: int) -> int:
         """Handle the sign at `at`; returns where the scan goes on."""
@@ -115,9 +115,9 @@ class _Scanner:
         del self._own[last:]
 
 
-def scan(text: str, around: TextAround, due: list[str]) -> Scan:
+def scan(text: str, around: TextAround, due: list[str]) -> Closed:
     """The brackets, strings and tags of `text` at the cursor, where the closers `due` close what is open."""
-    return _Scanner(text, around, due).scan()
+    return _BracketScan(text, around, due).scan()
 
 
 def right_closers(text: str, around: TextAround) -> tuple[list[tuple[int, int]], int]:
