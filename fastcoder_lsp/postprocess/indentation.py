@@ -1,18 +1,25 @@
 """Indentation of a suggestion: in the style of its document, at a depth that the code above allows.
 
-The style is that of the near lines, else that of `TextAround.indentation`, else the custom of the language.
+The style is that of the near lines, else that of `TextAround.indentation`, else the custom of the language. Python
+allows statements in the columns of its open blocks only: other ones are the interpreter's "unexpected indent" and
+"unindent does not match". Elsewhere, a text may only repeat the blanks left of the cursor.
 """
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from math import gcd
+
 from fastcoder_lsp import syntax
-from fastcoder_lsp.postprocess.text_around import CONTINUED, NEAR, Blocks, TextAround, stand
-from fastcoder_lsp.syntax import KNOWN, indent, indentation_of, lex, steps, width
+from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, Lexed, indent, indentation_of, lex, steps, width
 
 _SELDOM = 4  # a step of indentation that is so many times rarer than another one is that one, incompletely typed
 _SAMPLE = 400  # lines that are read to learn a document's style
 _CUSTOM = {"go": "\t", "go.mod": "\t"}
 _NO_TABS = frozenset({"elm", "fsharp", "nim", "yaml"})
 """Languages in which a tab is an error."""
-_UNITS = (4, 2, 8, 3)  # columns of one level, the commonest first
+_CONTINUED = (",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">")
+"""Signs at the end of a line below which its statement may continue at any depth."""
 
 
 def indentation(text: str, around: TextAround) -> str:
@@ -45,98 +52,87 @@ def _on_empty_line(text: str, around: TextAround) -> str:
     lines = text.split("\n")
     leading = next(number for number, line in enumerate(lines) if line.strip())
     if leading:
-        on_itself = _takes(lines[leading], around)
+        on_itself = not around.right.strip() and lines[leading].startswith(around.left)
         return "\n".join(lines[leading:])[len(around.left) :] if on_itself else text
     first, newline, rest = text.partition("\n")
-    here, column = width(around.left), width(around.left + indent(first))
-    blocks = around.blocks_above
-    python = around.language == "python"
-    if python and blocks is not None and (_begins_statement(first) or blocks.allow(column)):
-        return _in_block(first, newline + rest, blocks, around)
-    if _doubled(first, here, around):
-        return first.lstrip(" \t") + newline + rest
-    if python or blocks is None or not _begins_statement(first) or _free(column, here, blocks):
-        return text
-    rest = "\n".join(_moved(line, here - column) for line in rest.split("\n"))
-    return first.lstrip(" \t") + newline + rest
+    blocks = _blocks_above(around) if around.language == "python" else None
+    if blocks is not None and first.lstrip(" \t")[0] not in ")]}":
+        return _in_block(first, newline + rest, *blocks, around)
+    return first.lstrip(" \t") + newline + rest if _doubled(first, width(around.left), around) else text
 
 
-def _takes(line: str, around: TextAround) -> bool:
-    """Whether the empty line of the cursor takes the text's first `line`; else it stays, and parts blocks."""
-    if around.right.strip() or not line.startswith(around.left):
-        return False
-    last = around.near_before[: len(around.near_before) - len(around.left)].rstrip(" \t").removesuffix("\n")
-    last = last[last.rfind("\n") + 1 :]
-    if last.strip() and width(indent(last)) > width(indent(line)):
-        return False
-    return bool(around.left or around.head.openers) or syntax.opens_block(last, around.language)
+def _blocks_above(around: TextAround) -> tuple[list[int], bool] | None:
+    """The columns of the blocks in which the cursor's line may begin a Python statement, and whether it opens one.
+
+    None if it continues a statement.
+    """
+    code, head = around.near_before[: len(around.near_before) - len(around.left)], around.head
+    if head.quote or head.comment or head.stack or code.rstrip(" \t\n").endswith("\\"):
+        return None
+    columns = list[int]()
+    for column in _statements(code, head):
+        columns[bisect_left(columns, column) :] = [column]
+    lines = (line for line in reversed(code.split("\n")) if syntax.code_only(line, "python").strip())
+    return columns, bool(columns) and syntax.opens_block(next(lines, ""), "python")
 
 
-def _begins_statement(first: str) -> bool:
-    """Whether the column of the line `first` has a meaning."""
-    word = first.lstrip(" \t")[:1]
-    return word.isalnum() or (bool(word) and word in "_@\"'([{")
+def _statements(code: str, lexed: Lexed) -> Iterator[int]:
+    """The columns of the lines that begin a Python statement."""
+    inside, stack = list(lexed.spans), list[int]()
+    for at, sign in lexed.signs:
+        if sign in CLOSER_OF:
+            stack.append(at)
+        elif stack:
+            inside.append((stack.pop(), at))
+    inside.sort()
+    at = start = reach = 0
+    for line in code.split("\n"):
+        while at < len(inside) and inside[at][0] < start:
+            reach, at = max(reach, inside[at][1]), at + 1
+        if reach <= start and line.strip() and line.lstrip()[0] != "#" and not code.endswith("\\\n", 0, start):
+            yield width(indent(line))
+        start += len(line) + 1
 
 
-def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
+def _in_block(first: str, rest: str, columns: list[int], opened: bool, around: TextAround) -> str:
     """For a cursor where a Python statement begins, perhaps in the middle of its indentation.
 
-    The line `first` moves to an open block that all the rest fits; the rest ends before a line that fits no block. ""
-    if several blocks fit.
+    The line `first` moves to the only open block that it may be in; the lines `rest` move along if they were meant as
+    deep. "" if several blocks fit.
     """
     here, column = width(around.left), width(around.left + indent(first))
-    columns = _columns_in(blocks, column, here, around)
-    if column in columns:
+    found = _columns_in(columns, opened, column, here, around)
+    if column in found:
         return first + rest
-    found = [text for target in columns if (text := _moved_to(target, column, first, rest, blocks, around))]
-    if not found and rest:
-        return _in_block(first, rest.rpartition("\n")[0], blocks, around)
-    return found[0] if len(found) == 1 else ""
-
-
-def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
-    """The text with its line `first` moved from `column` to `target`; `rest` moves along or stays."""
-    here = width(around.left)
-    blanks = _blanks(target, here, around)
-    if blanks is None:
+    below = around.statement_below
+    if len(found) > 1 and below is not None:
+        opens = syntax.opens_block(first, "python")
+        found = [one for one in found if (one < below if opens else one == below)]
+    if len(found) != 1 or found[0] < here:
         return ""
-    first = blanks + first.lstrip(" \t")
-    along = "\n".join(_moved(line, target - column) for line in rest.split("\n"))
-    for way in (along, rest) if here <= target < column < 2 * here else (rest, along):
-        if stand(first + way, blocks, around):
-            return first + way
-    return ""
+    if here <= found[0] < column < 2 * here:
+        rest = "\n".join(_moved(line, found[0] - column) for line in rest.split("\n"))
+    return " " * (found[0] - here) + first.lstrip(" \t") + rest
 
 
-def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:
+def _columns_in(columns: list[int], opened: bool, column: int, here: int, around: TextAround) -> list[int]:
     """Columns where a statement may begin that the model began at `column`."""
-    if not blocks.columns:
+    if not columns:
         return [here]
-    limit, below = blocks.columns[-1], around.statement_below
-    if not blocks.opened:
-        if here in blocks.columns:
-            return [column if column in blocks.columns else here]
-        return [one for one in blocks.columns if one > here]
+    if not opened:
+        if here in columns:
+            return [column if column in columns else here]
+        return [one for one in columns if one > here]
+    limit, below = columns[-1], around.statement_below
     body = limit + _unit(around)
     if below is not None and limit < below < body:
         body = below
     if column == body or body < here:
         return [column]
     if here <= limit:
-        return [column if column > limit or here in blocks.columns else body]
+        return [column if column > limit or here in columns else body]
     known = steps(_near(around))
     return [body if column > here or _SELDOM * known[here - limit] < known[body - limit] else here]
-
-
-def _blanks(target: int, here: int, around: TextAround) -> str | None:
-    """The blanks from the column `here` to `target`, in the style of the lines above."""
-    if target == here:
-        return ""
-    known = (indent(line) for line in reversed(around.near_before[-NEAR:].split("\n")) if line.strip())
-    same = next((blanks for blanks in known if width(blanks) == target and blanks.startswith(around.left)), None)
-    if same is not None:
-        return same[len(around.left) :]
-    return " " * (target - here) if "\t" not in around.left and target > here else None
 
 
 def _doubled(first: str, here: int, around: TextAround) -> bool:
@@ -148,14 +144,7 @@ def _doubled(first: str, here: int, around: TextAround) -> bool:
     line = around.near_before.rfind(around.above)
     is_entry = bool(around.head.openers) and around.head.openers[-1][0] < line  # the line above is one, too
     in_prose = bool(around.head.quote or around.head.comment) or around.language not in KNOWN
-    return is_entry or in_prose or not around.above.rstrip().endswith(CONTINUED)
-
-
-def _free(column: int, here: int, blocks: Blocks) -> bool:
-    """Whether a statement of a language with braces may begin at `column` with the cursor at `here`."""
-    if blocks.opened and blocks.allow(here):
-        return column == here  # the cursor's column is the new block's
-    return here in {0, column} or blocks.allow(column) or column in blocks.columns
+    return is_entry or in_prose or not around.above.rstrip().endswith(_CONTINUED)
 
 
 def _in_style(text: str, around: TextAround) -> str:
@@ -172,8 +161,8 @@ def _in_style(text: str, around: TextAround) -> str:
     kinds = {line[0] for line in near if line[:1] in (" ", "\t") and line.strip()[0] != "*"}
     unit = around.indentation or _CUSTOM.get(around.language, "")
     if kinds:
-        unit = "\t" if kinds == {"\t"} and not _aligned(near) else " " * _unit(around) * (kinds == {" "})
-    if len(inner) != 1 or not unit or around.head.quote or around.head.comment or _aligned(lines):
+        unit = "\t" if kinds == {"\t"} else " " * _unit(around) * (kinds == {" "})
+    if len(inner) != 1 or not unit or around.head.quote or around.head.comment:
         return text
     if inner == {"\t"}:
         return _outside_strings(text, around, "\t", unit)
@@ -196,10 +185,6 @@ def _with_recipes(text: str, around: TextAround) -> str:
     return "\n".join(lines)
 
 
-def _aligned(lines: list[str]) -> bool:
-    return any("\t" in indent(line) and " " in indent(line) for line in lines)
-
-
 def _outside_strings(text: str, around: TextAround, own: str, unit: str, begins: int = 0) -> str:
     """`text` with `unit` in place of each `own` of indentation from the column `begins` on.
 
@@ -219,9 +204,9 @@ def _own_unit(lines: list[str], around: TextAround) -> int:
     """The step of `lines`, which their first indented one is deeper than the line above by; 0 if that is unknown."""
     above = around.left if around.left.strip() else around.above
     depth = width(indent(above)) // 4 + syntax.opens_block(above, around.language)
-    columns = [len(indent(line)) for line in lines if line.startswith(" ") and "\t" not in indent(line)]
-    fit = [step for step in _UNITS if all(count % step == 0 for count in columns)]
-    return min(fit, key=lambda step: abs(columns[0] // step - depth), default=0) if columns else 0
+    columns = [len(indent(line)) for line in lines if line.startswith(" ")]
+    step = gcd(*columns)
+    return step // depth if depth and columns[0] == step and step % depth == 0 else step
 
 
 def _moved(line: str, columns: int) -> str:

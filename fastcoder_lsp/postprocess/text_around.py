@@ -1,106 +1,13 @@
-"""The text around a cursor, cut to a bounded part and lexed once for all rules of post-processing.
-
-`Blocks` are the columns where Python statements may begin: other ones are the interpreter's "unexpected indent" and
-"unindent does not match". Comments, empty lines and continuation lines may begin anywhere.
-"""
+"""The text around a cursor, cut to a bounded part and lexed once for all rules of post-processing."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, Lexed, code_only, indent, lex, opens_block, width
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The blocks open below a line, by the columns of their statements, ascending; empty before the first statement."""
-
-    columns: tuple[int, ...] = ()
-    opened: bool = False  # that line opens another block, whose statements are deeper than all of these
-
-    def allow(self, column: int) -> bool:
-        """Whether the next statement may begin at `column`."""
-        if not self.columns:
-            return True
-        return column > self.columns[-1] if self.opened else column in self.columns
-
-    def after(self, column: int, *, opens: bool) -> "Blocks":
-        """The blocks below a statement at `column`."""
-        outer = self.columns[: bisect_left(self.columns, column)]
-        return Blocks((*outer, column), opens)
-
-
-def blocks_below(code: str, lexed: Lexed, language: str) -> Blocks | None:
-    """The blocks open below the last line of `code`; None if that line's statement continues below it."""
-    if lexed.quote or lexed.comment or any(_holds(sign, language) for _, sign in lexed.stack):
-        return None
-    if code.rstrip(" \t\n").endswith("\\" if language == "python" else CONTINUED):
-        return None
-    blocks = Blocks()
-    for _, column in _statements(code, lexed, language):
-        blocks = blocks.after(column, opens=False)
-    return replace(blocks, opened=bool(blocks.columns) and _opens(code, len(code), language))
-
-
-def stand(text: str, blocks: Blocks, around: "TextAround") -> bool:
-    """Whether the statements of `text`, at the cursor below `blocks`, and the one below are at allowed columns."""
-    code, lexed, start = around.near_before + text, around.lexed_with(text), len(around.near_before) - len(around.left)
-    starts = [one for one in _statements(code, lexed, around.language) if one[0] >= start]
-    ends = [at for at, _ in starts[1:]]
-    for (_, column), end in zip(starts, [*ends, len(code)], strict=False):
-        if not blocks.allow(column):
-            return False
-        blocks = blocks.after(column, opens=_opens(code, end, around.language))
-    below = around.statement_below
-    return below is None or bool(lexed.stack) or blocks.allow(below)
-
-
-def _holds(sign: str, language: str) -> bool:
-    """Whether what stands behind the open bracket `sign` belongs to its statement; a block in braces does not."""
-    return sign != "{" or language == "python"
-
-
-def _statements(code: str, lexed: Lexed, language: str) -> Iterator[tuple[int, int]]:
-    """(offset, column) of the lines that begin a statement."""
-    inside = sorted([*lexed.spans, *_bracketed(lexed, len(code), language)])
-    at = start = reach = 0
-    for line in code.split("\n"):
-        while at < len(inside) and inside[at][0] < start:
-            reach, at = max(reach, inside[at][1]), at + 1
-        word = line.lstrip()
-        if reach <= start and word and word[0] != "#" and not code.endswith("\\\n", 0, start):
-            yield start, width(indent(line))
-        start += len(line) + 1
-
-
-def _bracketed(lexed: Lexed, end: int, language: str) -> Iterable[tuple[int, int]]:
-    """The ranges between brackets that hold no block; those still open reach to `end`."""
-    stack: list[tuple[int, str]] = []
-    for at, sign in lexed.signs:
-        if sign in CLOSER_OF:
-            stack.append((at, sign))
-        elif stack and CLOSER_OF[stack[-1][1]] == sign:
-            begin, opener = stack.pop()
-            if _holds(opener, language):
-                yield begin, at
-    yield from ((at, end) for at, sign in stack if _holds(sign, language))
-
-
-def _opens(code: str, end: int, language: str) -> bool:
-    """Whether the last line of `code` before `end` that is no comment opens a block."""
-    while True:
-        above, _, line = code[:end].rstrip().rpartition("\n")
-        if not above or code_only(line, language).strip():
-            return opens_block(line, language)
-        end = len(above)
-
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, Lexed, indent, lex, width
 
 NEAR = 8000  # characters before and after the cursor whose lines are read
 FAR = 32_000  # characters before and after the cursor that are read for brackets, about 5 ms each
-CONTINUED = (",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">")
-"""Signs at the end of a line below which its statement may continue at any depth."""
 _CLOSER = re.compile(
     r"</[\w:.-]*>|/>|\"{3}|'{3}|''|\*\*|~~|\$\$|[-~]?[%#]\}|[%?]>|-->|\*/|[)\]}>\"'`|$*_]"
 )  # signs that editors insert behind the cursor, and that end what was opened left of it
@@ -115,11 +22,6 @@ _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")
 _LINE_END = re.compile(r"\n")
 _WORD = re.compile(r"\w+")
-_CODE_LINE = re.compile(
-    r"^[ \t]*(?:def|class|return|import|from|if|for|while|elif|else|try|except|self|with|raise|assert|const|let|var|"
-    r"function|export|func|type|package|pub|fn|impl|use|struct|enum|await|async|switch|case|throw|new)\b",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +49,7 @@ class TextAround:
         end = after.find("\n")
         self.right = after if end < 0 else after[:end]  # the cursor's line from the cursor
         self.below = [] if end < 0 else _whole_lines(after[end + 1 : end + 1 + NEAR], len(after) - end - 1 <= NEAR)
-        self.near_before, self.whole_before = _near_before(before, language)
+        self.near_before, self.whole_before = _near_before(before)
         self.whole_after = len(after) <= FAR
         self.near_after = after[:FAR]
         self.lexed_with = lru_cache(8)(self._lexed_with)  # of the text and its beginnings, for all rules
@@ -264,13 +166,6 @@ class TextAround:
         return next((line for line in reversed(self.near_before[-NEAR:].split("\n")[:-1]) if line.strip()), "")
 
     @cached_property
-    def blocks_above(self) -> Blocks | None:
-        """The blocks in which the cursor's line may begin a statement; None if it begins none."""
-        if self.language not in KNOWN:
-            return None
-        return blocks_below(self.near_before[: len(self.near_before) - len(self.left)], self.head, self.language)
-
-    @cached_property
     def statement_below(self) -> int | None:
         """The column of the nearest line below the cursor's with more than a comment."""
         lines = (line for line in self.below if line.strip() and not line.lstrip().startswith("#"))
@@ -304,28 +199,12 @@ def _whole_lines(text: str, complete: bool) -> list[str]:
     return lines if complete or len(lines) == 1 else lines[:-1]
 
 
-def _near_before(before: str, language: str) -> tuple[str, bool]:
-    """The part read before the cursor: all, or whole lines from an unindented one outside of strings on."""
+def _near_before(before: str) -> tuple[str, bool]:
+    """The part read before the cursor: all, or whole lines from an unindented one on."""
     if len(before) <= FAR:
         return before, True
     near = before[-FAR:]
     start = _UNINDENTED.search(near, 0, FAR // 2) or _LINE_END.search(near)
     if start is None:
         return near[-NEAR:], False
-    near = near[start.end() :]
-    opened, closed = near.find("/*"), near.find("*/")
-    if closed >= 0 and not 0 <= opened < closed:
-        near = near[closed + 2 :]
-    return _not_in_string(near, language), False
-
-
-def _not_in_string(near: str, language: str) -> str:
-    """`near` from where it is code: if its strings contain the lines that look like code, it began inside a string."""
-    strings = [
-        (begin, end) for begin, end in lex(near, language).spans if near[begin] in "\"'`" and "\n" in near[begin:end]
-    ]
-    inside = sum(len(_CODE_LINE.findall(near, begin, end)) for begin, end in strings)
-    if not strings or 2 * inside <= len(_CODE_LINE.findall(near)):
-        return near
-    begin = strings[0][0]
-    return near[begin + (3 if near[begin : begin + 3] == near[begin] * 3 else 1) :]
+    return near[start.end() :], False
