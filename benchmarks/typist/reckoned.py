@@ -20,7 +20,7 @@ from benchmarks.typist.ceiling import Tree
 from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     Completion,
@@ -160,6 +160,14 @@ class TypingEnvironment:
         return person.account, engines
 
 
+class _Lates(ServiceListener):
+    def __init__(self, take: Callable[[Late], object]) -> None:
+        self._take = take
+
+    def late(self, late: Late) -> None:
+        self._take(late)
+
+
 class Person(Typist):
     """Asks again when told of a late suggestion; `due_ms`: when the next key is pressed."""
 
@@ -178,7 +186,7 @@ class Person(Typist):
         def open_host(listener: HostListener) -> SchedulerHost:
             return SchedulerHost(scheduler, listener, lambda model: text.make(model, clock))
 
-        self._service = CompletionService(open_host, lambda _: None, clock=clock.now, on_late=self._late)
+        self._service = CompletionService(open_host, _Lates(self._late), clock=clock.now)
         self._keys = self.keys(text.subset)
         self._version = 0
         self._asking: Future[Completion] | None = None

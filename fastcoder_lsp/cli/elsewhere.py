@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion.protocol import OpenHost, Succession
-from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest
@@ -24,28 +26,36 @@ def complete_elsewhere(
     None if the shared process answers with another model than the settings name, until that one is ready. Arguments as
     of `once.complete_once`; `open_host` opens a host there. Raises FastcoderError as that one.
     """
-    failures: list[FastcoderError] = []
-    successions: list[Succession] = []
-
-    def on_status(status: Status) -> None:
-        progress(status.percent, status.message if status.state == "loading" else "")
-        if status.state == "error":
-            failures.append(FastcoderError(status.message, status.hint))
-
-    service = CompletionService(
-        lambda listener: open_host(listener, settings, folders, OpenTexts()),
-        on_status,
-        on_succession=successions.append,
-    )
+    heard = _Heard(progress)
+    service = CompletionService(lambda listener: open_host(listener, settings, folders, OpenTexts()), heard)
     try:
         near = Path(request.snapshot.path) if request.snapshot.path and folders else None
         if service.preload().result() and near is not None:
             service.preload(near).result()
-        if any(one.following for one in successions[-1:]):
+        if heard.follows:
             return None
         completion = service.submit(request).result()
     finally:
         service.shutdown()
-    if failures:
-        raise failures[-1]
+    if heard.failure is not None:
+        raise heard.failure
     return completion
+
+
+class _Heard(ServiceListener):
+    """Shows the progress of loading, and keeps the last failure and whether another model follows."""
+
+    def __init__(self, progress: Callable[[int | None, str], object]) -> None:
+        self._progress = progress
+        self.failure: FastcoderError | None = None
+        self.follows = False
+
+    @override
+    def status(self, status: Status) -> None:
+        self._progress(status.percent, status.message if status.state == "loading" else "")
+        if status.state == "error":
+            self.failure = FastcoderError(status.message, status.hint)
+
+    @override
+    def succession(self, succession: Succession) -> None:
+        self.follows = bool(succession.following)

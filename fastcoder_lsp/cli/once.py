@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fastcoder_lsp.completion.service import CompletionService
+from typing_extensions import override
+
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
@@ -78,15 +80,17 @@ def complete_once(
             raise
         return runtimes[0]
 
-    def on_status(status: Status) -> None:
-        if status.state in {"starting", "loading"} and not status.message:
-            return  # an empty text would end the progress
-        progress(status.percent, status.message if status.state == "loading" else "")
-        if status.state == "error":
-            failures.append(FastcoderError(status.message, status.hint))
+    class Heard(ServiceListener):
+        @override
+        def status(self, status: Status) -> None:
+            if status.state in {"starting", "loading"} and not status.message:
+                return  # an empty text would end the progress
+            progress(status.percent, status.message if status.state == "loading" else "")
+            if status.state == "error":
+                failures.append(FastcoderError(status.message, status.hint))
 
     with ExitStack() as opened:
-        service = CompletionService(partial(DirectHost, load=load), on_status)
+        service = CompletionService(partial(DirectHost, load=load), Heard())
         try:
             service.preload().result()  # so that the completion's own times exclude loading
             completion = service.submit(request).result()

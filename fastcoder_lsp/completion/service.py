@@ -7,12 +7,12 @@ the service answers every request exactly once, and no caller waits for the mode
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.edits import EditService
@@ -26,8 +26,6 @@ from fastcoder_lsp.observe import Tally
 
 logger = logging.getLogger(__name__)
 
-Value = TypeVar("Value")
-
 
 def _call_in_thread(seconds: float, call: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, call)
@@ -35,16 +33,40 @@ def _call_in_thread(seconds: float, call: Callable[[], None]) -> None:
     timer.start()
 
 
+class ServiceListener:
+    """What a service tells unasked, on the host's threads; each method does nothing by default."""
+
+    def status(self, status: Status) -> None:
+        """The state of the model changed."""
+
+    def late(self, late: Late) -> None:
+        """The late answer at the last question's place came: more text, or why none."""
+
+    def indexing(self, progress: protocol.Indexing) -> None:
+        """Indexing the workspace went on."""
+
+    def notice(self, text: str) -> None:
+        """A message for the user."""
+
+    def succession(self, succession: protocol.Succession) -> None:
+        """A smaller model answers until a larger one is ready, or no longer does."""
+
+    def edit_model(self, status: Status) -> None:
+        """The state of the edit model changed."""
+
+    def growth(self, text: str) -> None:
+        """The whole lines so far of the answer to an open raw prompt."""
+
+
+_SILENT = ServiceListener()
+
+
 class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
     Args:
         open_host: opens the host for this listener, with the current settings, which include whether completion is on.
-        on_status: receives every change of state, on the host's thread.
-        on_late: receives, on that thread, the late answer at the last question's place: more text, or why none.
-        on_indexing, on_notice, on_succession: receive `Indexing`, `Notice` and `Succession`, on any thread.
-        on_edit_model: receives every change of the edit model's state, on the host's thread.
-        on_growth: receives, on that thread, the whole lines so far of the answer to an open raw prompt.
+        listener: is told what nobody asked for.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
         call_later: calls after so many seconds, on any thread.
@@ -53,24 +75,16 @@ class CompletionService:
     def __init__(
         self,
         open_host: Callable[[protocol.HostListener], protocol.ModelHost],
-        on_status: Callable[[Status], None],
+        listener: ServiceListener = _SILENT,
         *,
         enabled: bool = True,
         clock: Callable[[], float] = lambda: time.monotonic() * 1e3,
-        on_late: Callable[[Late], object] = lambda _: None,
-        on_indexing: Callable[[int, int, bool], object] = lambda _done, _total, _building: None,
-        on_notice: Callable[[str], object] = lambda _: None,
-        on_succession: Callable[[protocol.Succession], object] = lambda _: None,
-        on_edit_model: Callable[[Status], object] = lambda _: None,
-        on_growth: Callable[[str], object] = lambda _: None,
         call_later: Callable[[float, Callable[[], None]], object] = _call_in_thread,
     ) -> None:
         self.lock = threading.RLock()
         """Each method holds it. The host's thread takes it to deliver events, while holding no other lock."""
         self._clock, self._enabled, self._closing = clock, enabled, False
-        self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
-        self._on_succession, self._on_edit_model, self._call_later = on_succession, on_edit_model, call_later
-        self._on_growth = on_growth
+        self._listener, self._call_later = listener, call_later
         self._status = Status("starting")
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
@@ -235,42 +249,52 @@ class CompletionService:
 
     # For the host, from its threads ---------------------------------------------------------------------------------
 
-    def on(self, event: protocol.Event) -> None:  # noqa: C901, PLR0912 a case for each event
-        """Handle an event of the host."""
+    def on(self, event: protocol.Event) -> None:
+        """Handle an event of the host: take what belongs to requests, and tell the listener the rest."""
         match event:
             case protocol.Answered(number, answer):
                 self._answered(number, answer)
-            case protocol.Grew(number, text):
-                with self.lock:
-                    asked = self._waiting is not None and self._waiting.question.number == number
-                if asked:
-                    _tell(self._on_growth, text)
             case protocol.EditAnswered(number, edit):
                 self.edits.answered(number, edit)
             case protocol.Made(uri, suggestion):
                 self._made(uri, suggestion)
-            case protocol.StatusChanged(status):
-                self._status = status
-                _tell(self._on_status, status)
-            case protocol.Indexing(done, total, building):
-                _tell(partial(self._on_indexing, done, total), building)
-            case protocol.Notice(text):
-                _tell(self._on_notice, text)
-            case protocol.Succession():
-                _tell(self._on_succession, event)
-            case protocol.EditModelChanged(status):
-                _tell(self._on_edit_model, status)
             case protocol.LoadFinished(ticket, well):
                 if (future := self._loads.pop(ticket, None)) is not None:
                     settle(future, well)
-            case protocol.Forgotten(uri):
+            case protocol.Forgotten() | protocol.Counted() | protocol.Worked():
+                self._note(event)
+            case _:
+                with _listening():
+                    self._tell(event)
+
+    def _tell(self, event: protocol.Event) -> None:
+        listener = self._listener
+        match event:
+            case protocol.StatusChanged(status):
+                self._status = status
+                listener.status(status)
+            case protocol.Grew(number, text):
                 with self.lock:
+                    asked = self._waiting is not None and self._waiting.question.number == number
+                if asked:
+                    listener.growth(text)
+            case protocol.Indexing():
+                listener.indexing(event)
+            case protocol.Notice(text):
+                listener.notice(text)
+            case protocol.Succession():
+                listener.succession(event)
+            case protocol.EditModelChanged(status):
+                listener.edit_model(status)
+
+    def _note(self, event: protocol.Forgotten | protocol.Counted | protocol.Worked) -> None:
+        with self.lock:
+            match event:
+                case protocol.Forgotten(uri):
                     self._known.forget(uri)
-            case protocol.Counted(what, by):
-                with self.lock:
+                case protocol.Counted(what, by):
                     self._tally.count(what, by)
-            case protocol.Worked(counts):
-                with self.lock:
+                case protocol.Worked(counts):
                     self._tally.worked(counts)
 
     def _answered(self, number: int, answer: Answer) -> None:
@@ -300,7 +324,8 @@ class CompletionService:
             self._known.remember(uri, suggestion, instead=idle)
             late = self._known.late(uri, suggestion) if idle else None
         if late is not None:
-            _tell(self._on_late, late)
+            with _listening():
+                self._listener.late(late)
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -385,8 +410,10 @@ def _place_in(request: CompletionRequest) -> tuple[str, int, int]:
     return request.snapshot.uri, request.snapshot.version, request.offset
 
 
-def _tell(listener: Callable[[Value], object], value: Value) -> None:
+@contextmanager
+def _listening() -> Iterator[None]:
+    """A listener must not stop the service."""
     try:
-        listener(value)
-    except BaseException:  # a listener must not stop the service: Rust extensions raise BaseExceptions
+        yield
+    except BaseException:  # Rust extensions raise BaseExceptions
         logger.exception("a listener failed")

@@ -12,9 +12,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.core.bounded import NEAR
@@ -34,23 +36,25 @@ class DisconnectedError(Exception):
     """The client disconnected."""
 
 
-class DocumentSession:
+class DocumentSession(ServiceListener):
     """A completion service and its document."""
 
     def __init__(self, number: int, open_host: OpenSessionHost) -> None:
         self.uri = f"http-client:/document/{number}"
-        self.status = Status("starting")
+        self.state = Status("starting")
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
         self.hear: Callable[[str], object] | None = None  # receives a raw answer's lines so far, on the host's thread
-        self.service = CompletionService(open_host, self._on_status, on_growth=self._on_growth)
+        self.service = CompletionService(open_host, self)
         self._version = 0
         self._tokens: int | None = None
         self._uris = dict[str, None]()
 
-    def _on_status(self, status: Status) -> None:
-        self.status = status
+    @override
+    def status(self, status: Status) -> None:
+        self.state = status
 
-    def _on_growth(self, text: str) -> None:
+    @override
+    def growth(self, text: str) -> None:
         if (hear := self.hear) is not None:
             hear(text)
 
@@ -113,7 +117,7 @@ class SessionPool:
     @property
     def status(self) -> Status:
         """The model's status, which all sessions share."""
-        return self._sessions[0].status
+        return self._sessions[0].state
 
     def statistics(self) -> tuple[Statistics, ...]:
         """The statistics of each session."""

@@ -12,11 +12,21 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from lsprotocol.types import MessageType
+from typing_extensions import override
 
 import fastcoder_lsp
-from fastcoder_lsp.completion.protocol import DocumentChanged, DocumentClosed, FilesChanged, OpenHost, Use
+from fastcoder_lsp.completion.protocol import (
+    DocumentChanged,
+    DocumentClosed,
+    FilesChanged,
+    Indexing,
+    OpenHost,
+    Succession,
+    Use,
+)
 from fastcoder_lsp.completion.question import Policy, policy_of
-from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
+from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, usage_folder
 from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
@@ -133,6 +143,39 @@ _MOST_PATH = 1_000  # characters of a path in a question for an edit
 SHUTDOWN_S = 1.0  # the host's time to stop; editors kill a server that takes longer than two seconds
 
 
+class _OnLoop(ServiceListener):
+    """Passes what the service tells to the event loop's thread."""
+
+    def __init__(
+        self, call_soon: Callable[..., object], reporter: Reporter, take_late: Callable[[Late], object]
+    ) -> None:
+        self._soon, self._reporter, self._take_late = call_soon, reporter, take_late
+
+    @override
+    def status(self, status: Status) -> None:
+        self._soon(self._reporter.status, status)
+
+    @override
+    def late(self, late: Late) -> None:
+        self._soon(self._take_late, late)
+
+    @override
+    def indexing(self, progress: Indexing) -> None:
+        self._soon(self._reporter.indexing, progress)
+
+    @override
+    def notice(self, text: str) -> None:
+        self._soon(self._reporter.notice, text)
+
+    @override
+    def succession(self, succession: Succession) -> None:
+        self._soon(self._reporter.follow, succession)
+
+    @override
+    def edit_model(self, status: Status) -> None:
+        self._soon(self._reporter.edit_model, status)
+
+
 class Session:
     """The state of one client. `open_host` opens the model's host."""
 
@@ -174,13 +217,8 @@ class Session:
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
             lambda listener: open_host(listener, self._active, self._folder_settings(), OpenTexts()),
-            partial(self._call_soon, self.reporter.status),
+            _OnLoop(self._call_soon, self.reporter, self._handle_late),
             enabled=self._active.enabled,
-            on_late=partial(self._call_soon, self._handle_late),
-            on_indexing=partial(self._call_soon, self.reporter.indexing),
-            on_notice=partial(self._call_soon, self.reporter.notice),
-            on_succession=partial(self._call_soon, self.reporter.follow),
-            on_edit_model=partial(self._call_soon, self.reporter.edit_model),
             call_later=self._loop.call_later,
         )
         self.reporter.facts = self.service.host.facts

@@ -16,7 +16,7 @@ from typing import Final
 
 from lsprotocol import types
 
-from fastcoder_lsp.completion.protocol import HostFacts, Succession
+from fastcoder_lsp.completion.protocol import HostFacts, Indexing, Succession
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late, Reason
 from fastcoder_lsp.core.controls import counted
@@ -217,11 +217,12 @@ class Reporter:
             self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
         self.tell()
 
-    def indexing(self, done: int, total: int, building: bool) -> None:
-        """Report that `done` of `total` files of a folder are read; not `building`: all are."""
+    def indexing(self, progress: Indexing) -> None:
+        """Report how many files of the workspace are read."""
+        done, total = progress.done, progress.total
         if self._client is None or not self._client.progress:
             return
-        if building:
+        if progress.building:
             self._indexing.update(f"{done:,} of {counted(total, 'file')}" if total else "", 100 * done // max(total, 1))
         else:
             self._indexing.end(counted(total, "file"))

@@ -14,9 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import policy_of
-from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion
@@ -111,7 +113,7 @@ class RuntimeFactory(Protocol):
     make_runtime: MakeRuntime
 
 
-class TeamReplica:
+class TeamReplica(ServiceListener):
     """One replica of the model, with a unique `name`; raises FastcoderError if the model cannot be loaded.
 
     `model`: the module whose `load_model` and `make_runtime` are used. Replicas with another `version` will be
@@ -126,16 +128,16 @@ class TeamReplica:
         model: str = "fastcoder_lsp.runtime.load",
         version: str = "",
     ) -> None:
-        self.name, self.version, self.status = name, version, Status("starting")
+        self.name, self.version, self.state = name, version, Status("starting")
         self._recent = RecentCalls()
         settings = config.settings()
         parts: RuntimeFactory = import_module(model)
         self._core = TeamCore(parts.load_model, parts.make_runtime, settings, cache_folder())
         self._most_tenants = config.replicas.tenants
         self._tenants = Tenants(self._core, settings, folders, self._most_tenants, SESSIONS)
-        self._own = CompletionService(self._open, self._told)
+        self._own = CompletionService(self._open, self)
         if not self._own.preload().result():
-            status = self.status
+            status = self.state
             self.close()
             raise ResourceError(status.message or "the model could not be loaded", status.hint)
         self._probed: float = time.monotonic()
@@ -145,8 +147,9 @@ class TeamReplica:
         self._host = self._core.open(listener, self._core.settings, {})
         return self._host
 
-    def _told(self, status: Status) -> None:
-        self.status = status
+    @override
+    def status(self, status: Status) -> None:
+        self.state = status
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
         """Answer a call. A client that hangs up cancels the task, and the work ends within one decoding step."""
@@ -199,8 +202,8 @@ class TeamReplica:
 
     def check(self) -> None:
         """Raise FastcoderError unless the model is loaded, and its thread is not stuck."""
-        if self.status.state == "error":
-            raise ResourceError(self.status.message, self.status.hint)
+        if self.state.state == "error":
+            raise ResourceError(self.state.message, self.state.hint)
         if time.monotonic() - self._probed > PROBE_S and self._probing:
             raise ResourceError(f"the model's thread did not respond for {PROBE_S:.0f} s")
         if not self._probing:

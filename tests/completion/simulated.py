@@ -33,6 +33,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
 from fastcoder_lsp.scheduling.scheduler import Scheduler
+from tests.completion.listening import Heard
 from tests.completion.toys import Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import END, FakeEngine, Ranked
 
@@ -166,9 +167,8 @@ class Simulation(Turns, AtCursor):
         self.while_loading: Callable[[], object] = lambda: None
         self.service = CompletionService(
             self.open_host,
-            self.statuses.append,
+            _Listener(self),
             clock=self.clock,
-            on_late=self._take_late,
             call_later=lambda seconds, call: self.timers.append((self.clock.ms + seconds * 1e3, call)),
         )
         self.version = 0
@@ -182,7 +182,7 @@ class Simulation(Turns, AtCursor):
             call()
         return self.clock.ms if due else min((at for at, _ in self.timers), default=math.inf)
 
-    def _take_late(self, late: Late) -> None:
+    def take_late(self, late: Late) -> None:
         if late.reason is not None:
             self.empty.append(late.reason.code)
         else:
@@ -218,16 +218,25 @@ class Simulation(Turns, AtCursor):
         return toy_runtime(model, self.prompts, drafter=self.drafter, max_tokens=200, closing=engines.close)
 
 
+class _Listener(Heard):
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation.statuses)
+        self._simulation = simulation
+
+    @typing_extensions.override
+    def late(self, late: Late) -> None:
+        self._simulation.take_late(late)
+
+
 def threaded(
     load: LoadRuntime,
-    on_status: Callable[[Status], None] = lambda _: None,
     *,
     enabled: bool = True,
     idle_s: float = 1.0,
 ) -> CompletionService:
     """A service whose model has a thread of its own."""
     open_host = partial(DirectHost, load=load, enabled=enabled, idle_ms=idle_s * 1e3)
-    return CompletionService(open_host, on_status, enabled=enabled)
+    return CompletionService(open_host, enabled=enabled)
 
 
 def plain(letter: NextLetter, before: str, after: str = "\n") -> str:

@@ -17,7 +17,7 @@ from fastcoder_lsp.completion.protocol import (
     Worked,
 )
 from fastcoder_lsp.completion.question import Answer, Question
-from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext, Suggestion
 from fastcoder_lsp.config import Settings
@@ -43,14 +43,26 @@ class SilentHost(ScriptedHost):
         self.at_once(question)
 
 
+class InOrder(ServiceListener):
+    def __init__(self, heard: list[tuple[object, ...]]) -> None:
+        self._heard = heard
+
+    def status(self, status: Status) -> None:
+        self._heard.append((status.state,))
+
+    def indexing(self, progress: Indexing) -> None:
+        self._heard.append((progress.done, progress.total, progress.building))
+
+    def notice(self, text: str) -> None:
+        self._heard.append((text,))
+
+
 class Editor:
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []
         self.service = CompletionService(
             self._open,
-            lambda status: self.heard.append((status.state,)),
-            on_indexing=lambda *progress: self.heard.append(progress),
-            on_notice=lambda text: self.heard.append((text,)),
+            InOrder(self.heard),
         )
         self.futures: list[Future[Completion]] = []
         self.answers: dict[int, int] = {}
@@ -122,11 +134,18 @@ def test_progress_and_notices_go_through() -> None:
 def test_a_listener_that_fails_does_not_reach_the_host() -> None:
     """Not even by what libraries written in Rust raise, which is no Exception."""
 
-    def fail(*_: object) -> None:
-        raise SystemExit
+    class Failing(ServiceListener):
+        def status(self, status: Status) -> None:
+            raise SystemExit
+
+        def indexing(self, progress: Indexing) -> None:
+            raise SystemExit
+
+        def notice(self, text: str) -> None:
+            raise SystemExit
 
     editor = Editor()
-    service = CompletionService(editor._open, fail, on_indexing=fail, on_notice=fail)
+    service = CompletionService(editor._open, Failing())
     service.on(StatusChanged(Status("ready")))
     service.on(Indexing(1, 2, building=False))
     service.on(Notice("look"))

@@ -54,7 +54,7 @@ class Person(Turns):
         runtime.engine_for("file:///stack.py").prefill([], lambda: False)
         runtime.prompts.forget("file:///stack.py")
         self.runtime, self.clock = runtime, Ticking()
-        self.service = CompletionService(self.open_host, lambda _: None, clock=self.clock)
+        self.service = CompletionService(self.open_host, clock=self.clock)
 
     def open_host(self, listener: HostListener) -> DirectHost:
         self.host = DirectHost(listener, lambda _: self.runtime, clock=self.clock, threaded=False)

@@ -9,12 +9,12 @@ from typing import Any
 from fastcoder_lsp.completion.protocol import HostListener, OpenHost
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
-from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason, Snapshot
+from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.workspace.document import OpenTexts
+from tests.completion.listening import Heard
 from tests.host.scripted import ScriptedHost
 
 URI = "file:///w/a.py"
@@ -41,9 +41,8 @@ class Front:
     ) -> None:
         values: dict[str, Any] = {"remote_url": url, "remote_fallback": local is not None, **settings}
         self.settings = replace(Settings(), **values)
-        self.statuses: list[Status] = []
-        self.notices: list[str] = []
-        self.lates: list[Late] = []
+        heard = Heard()
+        self.statuses, self.notices, self.lates = heard.statuses, heard.notices, heard.lates
 
         def open_host(listener: HostListener) -> ServerHost:
             used = network or NetworkOptions(lambda: "")
@@ -53,9 +52,7 @@ class Front:
                 listener, self.settings, roots, OpenTexts(), used, opener, timeouts or Timeouts(), pauses_s
             )
 
-        self.service = CompletionService(
-            open_host, self.statuses.append, on_late=self.lates.append, on_notice=self.notices.append
-        )
+        self.service = CompletionService(open_host, heard)
         self._version = 0
 
     def submit(

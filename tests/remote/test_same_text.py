@@ -116,7 +116,7 @@ def agree(server: ToyServer, asking: CompletionService, local: CompletionService
 def test_a_scripted_model(front: Fronts) -> None:
     server = ToyServer(follows)
     other = ToyServer(follows)
-    local = CompletionService(other.open, lambda _: None)
+    local = CompletionService(other.open)
     # As many as the server says by itself: an answer of another greatest length is another one.
     asking = front(f"http://127.0.0.1:{server.port}", completion_max_tokens=LETTERS)
     try:
@@ -192,7 +192,7 @@ class RealServer(ToyServer):
 @pytest.mark.ci
 def test_the_real_model(front: Fronts) -> None:
     server = RealServer("", answer_s=PATIENT_S)
-    local = CompletionService(server.open, lambda _: None)
+    local = CompletionService(server.open)
     try:
         asking = front(f"http://127.0.0.1:{server.port}", timeouts=Timeouts(read_s=PATIENT_S))
         texts = agree(server, asking.service, local, places(4, 2500))

@@ -41,7 +41,7 @@ class Workspace:
                 listener, settings, {root: settings}, OpenTexts(), NetworkOptions(lambda: ""), ScriptedHost
             )
 
-        self.service = CompletionService(open_host, lambda _: None)
+        self.service = CompletionService(open_host)
         self._version = 0
         self.yanks: tuple[Yank, ...] = ()
 

@@ -22,6 +22,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
+from tests.completion.listening import Heard
 from tests.completion.simulated import COSTS, URI, AtCursor, Clock, NextLetter, SimulatedEngine, Turns
 from tests.completion.toys import Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import Allowed
@@ -165,7 +166,7 @@ class Front(AtCursor):
             self.host = SharingHost(self.shared, self, listener)
             return self.host
 
-        self.service = CompletionService(open_host, self.statuses.append, enabled=self.enabled, clock=self.shared.clock)
+        self.service = CompletionService(open_host, Heard(self.statuses), enabled=self.enabled, clock=self.shared.clock)
 
     def ask(self, before: str, uri: str = URI, *, invoked: bool = False) -> "Future[Completion]":
         number = len(self.asked)

@@ -69,7 +69,7 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
     changed = 0
     for number in range(12):
         late: list[Late] = []
-        one = Typist(whole=True, on_late=late.append)
+        one = Typist(whole=True, lates=late)
         one.type(f"    v{number} = ")
         typed = one.answer()
         assert one.shown() == []

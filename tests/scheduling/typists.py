@@ -1,6 +1,6 @@
 """Who types key by key at a simulated model that hears every token of its KV caches, with other code to be shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -24,6 +24,7 @@ from fastcoder_lsp.prompt.retrieval import LatestPrompt
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
+from tests.completion.listening import Heard
 from tests.completion.simulated import COSTS, Clock, Turns
 from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
@@ -103,7 +104,7 @@ class Typist(Turns):
     policy: Policy = field(default_factory=lambda: Policy(automatic_ms=260, invoked_ms=900, background_ms=4000))
     costs: list[int] = field(default_factory=list)
     slower: float = 1.0
-    on_late: Callable[[Late], object] = lambda _: None
+    lates: list[Late] = field(default_factory=list)
     before: str = "".join(f"value_{number} = compute({number})\n" for number in range(40))
     after: str = "\nz = 1\n"
     uri: str = URI
@@ -137,7 +138,7 @@ class Typist(Turns):
         def open_host(listener: HostListener) -> SchedulerHost:
             return SchedulerHost(self.scheduler, listener, make)
 
-        self.service = CompletionService(open_host, lambda _: None, clock=self.clock, on_late=self.on_late)
+        self.service = CompletionService(open_host, Heard(lates=self.lates), clock=self.clock)
         self.service.preload()
         self.work()
 
