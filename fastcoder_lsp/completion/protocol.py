@@ -242,60 +242,96 @@ Command: TypeAlias = (
 # Events ---------------------------------------------------------------------------------------------------------------
 
 
-class Answered(Message, frozen=True):
+class EventMessage(Message, frozen=True):
+    """Base of the events."""
+
+    def key(self) -> Hashable:
+        """A newer event replaces an unsent one with the same key; None: it replaces none."""
+        return type(self)
+
+
+class Answered(EventMessage, frozen=True):
     """The answer to the question of this number."""
 
     number: Natural
     answer: Answer
 
+    @override
+    def key(self) -> Hashable:
+        return "answered", self.number
 
-class Grew(Message, frozen=True):
+
+class Grew(EventMessage, frozen=True):
     """The whole lines so far of the answer to the question of this number, which has a raw prompt; they stay."""
 
     number: Natural
     text: str
 
+    @override
+    def key(self) -> Hashable:
+        return "grew", self.number
 
-class EditAnswered(Message, frozen=True):
+
+class EditAnswered(EventMessage, frozen=True):
     """The answer to the question for an edit of this number."""
 
     number: Natural
     answer: EditAnswer
 
+    @override
+    def key(self) -> Hashable:
+        return "edit", self.number
 
-class Made(Message, frozen=True):
+
+class Made(EventMessage, frozen=True):
     """A suggestion for a document, wherever it fits from now on; `reason`: why it is empty."""
 
     uri: Name
     suggestion: Suggestion
 
+    @override
+    def key(self) -> Hashable:
+        return None
 
-class Forgotten(Message, frozen=True):
+
+class Forgotten(EventMessage, frozen=True):
     """The suggestions for a document are outdated; None: for every document."""
 
     uri: Name | None
 
+    @override
+    def key(self) -> Hashable:
+        return "forgotten", self.uri
 
-class Counted(Message, frozen=True):
+
+class Counted(EventMessage, frozen=True):
     """A field of `Statistics` grows by this amount."""
 
     what: Short
     by: Whole
 
+    @override
+    def key(self) -> Hashable:
+        return None
 
-class Worked(Message, frozen=True):
+
+class Worked(EventMessage, frozen=True):
     """The model did this work."""
 
     counts: Counts
 
+    @override
+    def key(self) -> Hashable:
+        return None
 
-class StatusChanged(Message, frozen=True):
+
+class StatusChanged(EventMessage, frozen=True):
     """The state of the worker changed."""
 
     status: Status
 
 
-class Indexing(Message, frozen=True):
+class Indexing(EventMessage, frozen=True):
     """Progress of indexing the workspace, in files; `building`: for the first time."""
 
     done: Natural
@@ -303,13 +339,17 @@ class Indexing(Message, frozen=True):
     building: bool
 
 
-class Notice(Message, frozen=True):
+class Notice(EventMessage, frozen=True):
     """A message for the user, shown once."""
 
     text: Short
 
+    @override
+    def key(self) -> Hashable:
+        return "notice", self.text
 
-class Succession(Message, frozen=True):
+
+class Succession(EventMessage, frozen=True):
     """A smaller model, `answering`, while a larger one, `following`, is made ready; empty once it has, or cannot.
 
     `what`: the stage, in words; `percent` of it, where it is known.
@@ -329,17 +369,21 @@ class Succession(Message, frozen=True):
         return f"{self.answering} answers until {self.following} is ready ({self.what}{share})"
 
 
-class EditModelChanged(Message, frozen=True):
+class EditModelChanged(EventMessage, frozen=True):
     """The state of the edit model: the progress while it loads, and how that ended."""
 
     status: Status
 
 
-class LoadFinished(Message, frozen=True):
+class LoadFinished(EventMessage, frozen=True):
     """The reply to `Load`: whether the model is loaded."""
 
     ticket: Natural
     well: bool
+
+    @override
+    def key(self) -> Hashable:
+        return None
 
 
 Event: TypeAlias = (

@@ -89,42 +89,23 @@ class ClientConnection:
         """The facts that its `ModelHost` reports."""
         return protocol.HostFacts() if self._host is None else self._host.facts()
 
-    def on(self, event: protocol.Event) -> None:  # noqa: C901, PLR0912 a case for each event
+    def on(self, event: protocol.Event) -> None:
         """Send an event to the front; called from the scheduler's thread."""
-        match event:
-            case protocol.Answered(number):
-                if number == self._asked:
-                    self.asking = False
-                self._outbox.make(lambda: (_bounded_answer(event),), key=("answered", number))
-                self.tell_facts()
-            case protocol.Grew(number):
-                self._outbox.put(event, key=("grew", number))
-            case protocol.EditAnswered(number, answer):
-                reason = answer.reason and _bounded(answer.reason)
-                answer = replace(answer, reason=reason, source=transport.told(answer.source))
-                self._outbox.put(protocol.EditAnswered(number, answer), key=("edit", number))
-            case protocol.Made(uri):
-                if (slot := self._slots.get(uri)) is not None:
-                    self._made += 1
-                    self._outbox.make(lambda: self._made_messages(event, slot), key=("made", self._made % _MADE))
-            case protocol.Forgotten(uri):
-                self._outbox.put(event, key=("forgotten", uri))
-            case protocol.StatusChanged(status):
-                self.state, self.exhausted = status.state, self.exhausted or status.exhausted
-                self._outbox.put(protocol.StatusChanged(_bounded(status)), key="status")
-                self.tell_facts()
-            case protocol.EditModelChanged(status):
-                self._outbox.put(protocol.EditModelChanged(_bounded(status)), key="edit model")
-            case protocol.Indexing():
-                self._outbox.put(event, key="indexing")
-            case protocol.Notice(text):
-                self._outbox.put(protocol.Notice(transport.told(text)), key=("notice", text))
-            case protocol.Succession():
-                texts = transport.told(event.answering), transport.told(event.following), transport.told(event.what)
-                self._outbox.put(protocol.Succession(*texts, event.percent), key="succession")
-                self.tell_facts()
-            case _:
-                self._outbox.put(event)
+        if isinstance(event, protocol.Answered) and event.number == self._asked:
+            self.asking = False
+        elif isinstance(event, protocol.StatusChanged):
+            self.state, self.exhausted = event.status.state, self.exhausted or event.status.exhausted
+        if isinstance(event, protocol.Made):
+            self._send_made(event)
+        else:
+            self._outbox.make(lambda: (_bounded_event(event),), key=event.key())
+        if isinstance(event, protocol.Answered | protocol.StatusChanged | protocol.Succession):
+            self.tell_facts()
+
+    def _send_made(self, event: protocol.Made) -> None:
+        if (slot := self._slots.get(event.uri)) is not None:
+            self._made += 1
+            self._outbox.make(lambda: self._made_messages(event, slot), key=("made", self._made % _MADE))
 
     # Messages from the front, in the reader thread --------------------------------------------------------------------
 
@@ -215,6 +196,27 @@ class ClientConnection:
             succession=transport.told(facts.succession),
         )
         return (transport.Facts(replace(facts, process_id=os.getpid(), fronts=self._fronts())),)
+
+
+def _bounded_event(event: protocol.Event) -> protocol.Event:
+    """The event with texts that are no longer than messages may be."""
+    match event:
+        case protocol.Answered():
+            return _bounded_answer(event)
+        case protocol.EditAnswered(number, answer):
+            reason = answer.reason and _bounded(answer.reason)
+            return protocol.EditAnswered(number, replace(answer, reason=reason, source=transport.told(answer.source)))
+        case protocol.StatusChanged(status):
+            return protocol.StatusChanged(_bounded(status))
+        case protocol.EditModelChanged(status):
+            return protocol.EditModelChanged(_bounded(status))
+        case protocol.Notice(text):
+            return protocol.Notice(transport.told(text))
+        case protocol.Succession(answering, following, what, percent):
+            told = transport.told
+            return protocol.Succession(told(answering), told(following), told(what), percent)
+        case _:
+            return event
 
 
 def _bounded_answer(event: protocol.Answered) -> protocol.Answered:

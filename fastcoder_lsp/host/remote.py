@@ -67,6 +67,17 @@ class DesiredState:
         if self.open.edit is not None:
             yield protocol.AskEdit(self.open.edit)
 
+    def close(self, event: protocol.Event) -> bool:
+        """Close the question or `Load` that an event answers; returns whether it was open."""
+        match event:
+            case protocol.Answered(number):
+                return self.open.take_question(number) is not None
+            case protocol.EditAnswered(number):
+                return self.open.take_edit(number) is not None
+            case protocol.LoadFinished(ticket):
+                return self.loads.pop(ticket, None) is not None
+        return False
+
     def take_all(self) -> list[protocol.Command]:
         """Close the open questions and `Load`s, and return their commands for the caller to answer."""
         question, edit, loads = self.open.take_question(), self.open.take_edit(), self.loads
@@ -176,41 +187,35 @@ class SharedProcessHost:
         """Whether the host loads a model, by its last message."""
         return self._status.state in {"starting", "loading"}
 
-    def hear(self, message: transport.FromHost) -> None:  # noqa: C901, PLR0912 a case for each message
+    def hear(self, message: transport.FromHost) -> None:
         """Handle a message from the host; raises ProtocolError if it is invalid."""
         match message:
-            case protocol.Answered(number):
-                with self._lock:
-                    question = self._desired.open.take_question(number)
-                if question is not None and message.answer.outcome != "failed":
-                    self._supervisor.served()
-                self._tell(message)
-            case protocol.EditAnswered(number):
-                with self._lock:
-                    self._desired.open.take_edit(number)
-                self._tell(message)
             case transport.WithPlaces():
                 if (made := self._builder.made(message)) is not None:
                     self._tell(made)
-            case protocol.StatusChanged():
-                self._status_changed(message)
             case transport.Facts(facts):
                 before, self._facts = self._facts.company, replace(facts, shared=True, asks="")
                 if before != self._facts.company:
                     self._tell(protocol.StatusChanged(self._status))  # its text names the number of clients
-            case protocol.LoadFinished(ticket):
-                with self._lock:
-                    awaited = self._desired.loads.pop(ticket, None)
-                if awaited is not None:
-                    self._tell(message)
             case transport.Again(slot):
                 self._lost_text(slot)
             case transport.Welcome() | transport.Fronts() | transport.Escaped():
                 raise transport.ProtocolError(f"{type(message).__name__} from a host")
             case transport.Pong():
                 pass  # its arrival is all that counts
+            case protocol.StatusChanged():
+                self._status_changed(message)
             case _:
-                self._tell(message)
+                self._hear_event(message)
+
+    def _hear_event(self, event: protocol.Event) -> None:
+        with self._lock:
+            awaited = self._desired.close(event)
+        if isinstance(event, protocol.LoadFinished) and not awaited:
+            return
+        if isinstance(event, protocol.Answered) and awaited and event.answer.outcome != "failed":
+            self._supervisor.served()
+        self._tell(event)
 
     def _message(self, command: protocol.Command) -> tuple[Maker, Hashable]:
         return partial(self._messages, self._builder, command), command.key()
