@@ -222,7 +222,10 @@ class Waiting:
 
     def answer(self, completion: Completion) -> int:
         """Give the answer to every future that still waits; returns how many."""
-        return sum(settle(future, completion) for future in self.futures)
+        told = 0
+        for future in self.futures:
+            told += settle(future, completion)
+        return told
 
 
 def place_of(request: CompletionRequest) -> CursorContext:

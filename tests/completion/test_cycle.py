@@ -22,11 +22,35 @@ PARTS = {
     "writer": ["Channel.write"],
     "reader": ["ClientConnection.serve", "LocalHost.send"],
     "scheduler": ["Scheduler.turn", "Client.serve", "LocalGeneration.work", "Decoding.step", "_Borrowed.step"],
+    "emitter": ["Client._answer", "ClientConnection.on", "Outbox.make"],
+    "listener": [
+        "SharedProcessHost.hear",
+        "SharedProcessHost._hear_event",
+        "SharedProcessHost._tell",
+        "_Gate.__call__",
+        "CompletionService.on",
+        "CompletionService._answered",
+        "Waiting.answer",
+        "Waiting.answer",
+        "settle",
+    ],
 }
+DOWN = ("handler", "reader", "scheduler")
+UP = ("emitter", "listener")
+SOCKET = {"SharedProcessHost.send", "Outbox.make", "ClientConnection.serve", "ClientConnection.on"} | {
+    f"SharedProcessHost.{name}" for name in ("hear", "_hear_event", "_tell")
+}
+"""Functions that only the way through the socket has."""
+
+
+def test_few_functions_in_one_process() -> None:
+    """Without the socket, by the ways that the next test finds."""
+    assert len([one for part in DOWN for one in PARTS[part] if one not in SOCKET]) <= 10
+    assert len([one for part in UP for one in PARTS[part] if one not in SOCKET]) <= 8
 
 
 async def test_a_keystroke_passes_through_few_functions() -> None:
-    """From the method's handler to the engine's step, by the process that all editors share; all modules count.
+    """From the handler to the engine's step and back, by the process that all editors share; all modules count.
 
     The question passes through four threads. It waits for the writer in an outbox, for the reader in the socket, and
     for the scheduler in its inbox. Each way begins at the function that takes it in. The engine is wrapped in the one

@@ -4,8 +4,9 @@ python -P -m tests.completion.traced_process serve --folder DIR
 python -P -m tests.completion.traced_process host --folder DIR --key KEY --linger S [--detach]
 
 A question crosses four threads: the handler's and the writer's of the server, the reader's and the scheduler's of the
-shared process. Each way through a thread is a line of DIR/handler, DIR/writer, DIR/reader or DIR/scheduler: the
-functions from the one that takes the question in to the one that leaves it to the next thread, or to the engine.
+shared process. Its answer crosses the scheduler's (the emitter) and the connection's (the listener). Each way through a
+thread is a line of the file of that name in DIR: the functions from the one that takes the question or the answer in to
+the one that leaves it to the next thread, to the engine, or to the future that the handler awaits.
 """
 
 import argparse
@@ -21,10 +22,12 @@ from types import CodeType, FrameType
 import fastcoder_lsp
 from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave, take_wire
-from fastcoder_lsp.completion.protocol import Ask, HostListener, ModelHost
+from fastcoder_lsp.completion.protocol import Answered, Ask, HostListener, ModelHost
+from fastcoder_lsp.completion.question import settle
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.host.client_connection import ClientConnection
 from fastcoder_lsp.host.connection import Channel, Outbox
 from fastcoder_lsp.host.host_log import log_to_stderr
 from fastcoder_lsp.host.listening import Address
@@ -36,6 +39,7 @@ from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.lsp.methods import METHODS
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.runtime.parts import Model
+from fastcoder_lsp.scheduling.client import Client
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.completion.toys import toy_model
@@ -50,7 +54,8 @@ class Part:
     """The way through one thread.
 
     Attributes:
-        takes: the functions that take a message in. The way begins at the function that calls one of them.
+        takes: the functions that take a message in.
+        itself: whether the way begins at such a function, not at the one that calls it.
         leaves: whether a call, of this frame or of the builtin function that it calls, leaves the question to others.
         holds: whether this frame holds the question; one on the way has to.
     """
@@ -58,18 +63,19 @@ class Part:
     takes: frozenset[CodeType]
     leaves: Callable[[FrameType, object], bool]
     holds: Callable[[FrameType], bool]
+    itself: bool = False
 
 
 def trace(folder: Path, parts: Mapping[str, Part]) -> None:
     """Write each way through these parts to the file of its name, with the functions of the package."""
-    first = {part: set(part.takes) if name == "handler" else set[CodeType]() for name, part in parts.items()}
+    first = {part: set(part.takes) if part.itself else set[CodeType]() for part in parts.values()}
 
     def profile(frame: FrameType, event: str, builtin: object) -> None:
         if event not in {"call", "c_call"}:
             return
         for name, part in parts.items():
             if event == "call" and frame.f_code in part.takes and frame.f_back is not None:
-                first[part].add(frame.f_back.f_code)
+                first[part].add((frame if part.itself else frame.f_back).f_code)
             if part.leaves(frame, builtin) and (way := way_to(frame, first[part], part.holds)):
                 with (folder / name).open("a") as lines:
                     lines.write(" ".join(way) + "\n")
@@ -105,9 +111,19 @@ def puts(_: FrameType, builtin: object) -> bool:
     return getattr(builtin, "__name__", "") == "put" and isinstance(getattr(builtin, "__self__", None), SimpleQueue)
 
 
+def is_called_by(frame: FrameType, code: CodeType) -> bool:
+    return frame.f_back is not None and frame.f_back.f_code is code
+
+
 HANDLERS = frozenset(handler.__code__ for _, handler in METHODS if hasattr(handler, "__code__"))
 SERVER = {
-    "handler": Part(HANDLERS, lambda frame, _: frame.f_code is Outbox.make.__code__, asks),
+    "handler": Part(HANDLERS, lambda frame, _: frame.f_code is Outbox.make.__code__, asks, itself=True),
+    "listener": Part(
+        frozenset((SharedProcessHost.hear.__code__,)),
+        lambda frame, _: frame.f_code is settle.__code__,
+        lambda frame: isinstance(frame.f_locals.get("event"), Answered),
+        itself=True,
+    ),
     "writer": Part(
         frozenset((Outbox.take.__code__,)),
         lambda _, builtin: getattr(builtin, "__name__", "") == "sendall",
@@ -120,6 +136,12 @@ SHARED_PROCESS = {
         frozenset((Scheduler._receive.__code__,)),
         lambda frame, _: frame.f_code is ScriptedEngine.step.__code__,
         lambda _: True,
+    ),
+    "emitter": Part(
+        frozenset((Client._answer.__code__,)),
+        lambda frame, _: frame.f_code is Outbox.make.__code__ and is_called_by(frame, ClientConnection.on.__code__),
+        lambda frame: isinstance(frame.f_locals.get("event"), Answered),
+        itself=True,
     ),
 }
 
