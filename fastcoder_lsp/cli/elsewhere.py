@@ -26,23 +26,23 @@ def complete_elsewhere(
     None if the shared process answers with another model than the settings name, until that one is ready. Arguments as
     of `once.complete_once`; `open_host` opens a host there. Raises FastcoderError as that one.
     """
-    heard = _Heard(progress)
-    service = CompletionService(lambda listener: open_host(listener, settings, folders, OpenTexts()), heard)
+    told = _AnsweringModel(progress)
+    service = CompletionService(lambda listener: open_host(listener, settings, folders, OpenTexts()), told)
     try:
         near = Path(request.snapshot.path) if request.snapshot.path and folders else None
         if service.preload().result() and near is not None:
             service.preload(near).result()
-        if heard.follows:
+        if told.follows:
             return None
         completion = service.submit(request).result()
     finally:
         service.shutdown()
-    if heard.failure is not None:
-        raise heard.failure
+    if told.failure is not None:
+        raise told.failure
     return completion
 
 
-class _Heard(ServiceListener):
+class _AnsweringModel(ServiceListener):
     """Shows the progress of loading, and keeps the last failure and whether another model follows."""
 
     def __init__(self, progress: Callable[[int | None, str], object]) -> None:

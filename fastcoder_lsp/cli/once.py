@@ -80,7 +80,7 @@ def complete_once(
             raise
         return runtimes[0]
 
-    class Heard(ServiceListener):
+    class LoadProgress(ServiceListener):
         @override
         def status(self, status: Status) -> None:
             if status.state in {"starting", "loading"} and not status.message:
@@ -90,7 +90,7 @@ def complete_once(
                 failures.append(FastcoderError(status.message, status.hint))
 
     with ExitStack() as opened:
-        service = CompletionService(partial(DirectHost, load=load), Heard())
+        service = CompletionService(partial(DirectHost, load=load), LoadProgress())
         try:
             service.preload().result()  # so that the completion's own times exclude loading
             completion = service.submit(request).result()

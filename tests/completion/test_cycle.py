@@ -31,7 +31,6 @@ PARTS = {
         "CompletionService.on",
         "CompletionService._answered",
         "Waiting.answer",
-        "Waiting.answer",
         "settle",
     ],
 }
