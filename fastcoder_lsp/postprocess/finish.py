@@ -21,9 +21,8 @@ from fastcoder_lsp.postprocess.rubbish import (
     rubbish,
 )
 from fastcoder_lsp.postprocess.text_around import TextAround
-from fastcoder_lsp.syntax import KNOWN, indent, width
+from fastcoder_lsp.syntax import indent, width
 
-_TRIVIAL = 2  # a line of so few signs may occur twice
 _BELOW = 3  # lines of a block that is recognised below
 _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
 """Languages whose texts are rows of like entries."""
@@ -32,9 +31,9 @@ _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml",
 def lines_below(text: str, around: TextAround) -> str:
     """`text` up to the line from which it equals the lines below the cursor, to the end of either.
 
-    Lines that equal those below only for a while are kept, because code repeats itself. Closers alone are left to
-    `balance`: `}` may be needed although another one follows. On an empty line, a few distinctive lines are enough,
-    except in data, where entries often differ by a name only: there, a text may leave the entry and begin another one.
+    Lines that equal those below only for a while are kept, because code repeats itself. On an empty line, a few
+    distinctive lines are enough, except in data, where entries often differ by a name only: there, a text may leave the
+    entry and begin another one.
     """
     if around.right.strip() and not around.closing:
         return text
@@ -49,7 +48,7 @@ def lines_below(text: str, around: TextAround) -> str:
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
-        if (ends and _telling(below[:run], around, alone=not at)) or (not at and _begins(whole, run, below, around)):
+        if ends or (not at and _begins(whole, run, below, around)):
             return "\n".join(lines[:index])
     return text
 
@@ -59,13 +58,6 @@ def _begins(lines: list[str], run: int, below: list[str], around: TextAround) ->
     block = list(takewhile(lambda line: any(map(str.isalnum, line)), below[:_BELOW]))
     leaves = any(width(indent(line)) < width(indent(block[0])) for line in lines if line and block)
     return run >= len(block) and is_distinctive(block) and not (leaves and around.language in _DATA)
-
-
-def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
-    """Whether repeated lines are too distinctive to occur twice; `alone`: `text` has no other lines."""
-    if around.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
-        return True
-    return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL
 
 
 _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")

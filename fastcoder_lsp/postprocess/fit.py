@@ -57,15 +57,15 @@ def fit(text: str, around: TextAround) -> str:
     tail = text[len(body) :] if "\n" in body else text[len(body) :].partition("\n")[0]
     if not tail and _repeats(body, right, around):
         return ""
+    if "\n" in text[len(body) :] and "\n" not in body and wordy(right[covered(body, around) :][:1]):
+        return ""
     if (cut := _before_closers(body, around)) != body:
         body, tail = cut, ""
     shorter = _shortest(body, right, around)
     if shorter != body:
         body, tail = shorter.rstrip(), shorter[len(shorter.rstrip()) :]
-    rest, ended = right[covered(body, around) :], "\n" in text[len(text.rstrip()) :]
-    if not body.strip() or (ended and "\n" not in body and wordy(rest[:1])) or not _joins(body, tail, rest, around):
-        return ""
-    return body + tail
+    joins = body.strip() and _joins(body, tail, right[covered(body, around) :], around)
+    return body + tail if joins else ""
 
 
 def keeps_line_end(text: str, around: TextAround) -> bool:
@@ -155,7 +155,7 @@ def _shortest(body: str, right: str, around: TextAround) -> str:
         if body[-length:] != right[covers - length : covers]:
             continue
         shorter = body[:-length]
-        stays = keeps_blank(around) and covers <= max(around.closers.ends, default=covers)
+        stays = keeps_blank(around) and "\n" not in body and covers <= max(around.closers.ends, default=covers)
         if shorter[-1:].isspace() and not stays:
             continue
         if in_word(shorter, right[covers - length :]):

@@ -9,6 +9,7 @@ from fastcoder_lsp.syntax import (
     COLON_BLOCKS,
     KNOWN,
     MARKUP,
+    closes_block,
     indent,
     is_comment,
     lex,
@@ -35,11 +36,9 @@ _HALF_TYPED = 8
 _OPEN_ENDS = tuple("=.+-*/%&|^")  # signs after which a line continues
 _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
 """Lines with little more than a name, which may begin another name."""
-_ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
 _DECORATORS = ("@", "#[")
 _OPENERS = ("(", "[", "{")
 _QUOTES = ('"', "'")
-_CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 
 
 def control_text(text: str, around: TextAround) -> str:
@@ -198,21 +197,14 @@ def is_distinctive(lines: Sequence[str]) -> bool:
 
 
 def rubbish(text: str, around: TextAround) -> bool:
-    """Whether `text` adds nothing: blanks, the rest of the line, or a copy of the line below or above."""
+    """Whether `text` adds nothing: a copy of the line below or above."""
     said = text.strip()
-    if not said:
-        return True
-    right = around.right.strip()
-    if right and said == right:
-        return True
-    below = next((line for line in around.below if line.strip()), "")
     if around.left.strip():
         return False
-    if _CLOSING_TAG.fullmatch(said):  # the line below closes an outer element, unless it is as deep
-        return said == below.strip() and width(indent(below)) >= width(around.left)
+    below = next((line for line in around.below if line.strip()), "")
     return said in {below.strip(), around.above.strip()} and not _structural(said)
 
 
 def _structural(line: str) -> bool:
-    """Whether a line may occur twice in a row: signs alone, `end`."""
-    return not any(map(str.isalnum, line)) or line in _ENDS
+    """Whether a line may occur twice in a row: signs alone, or the end of a block."""
+    return not any(map(str.isalnum, line)) or closes_block(line) or line.endswith("endif")
