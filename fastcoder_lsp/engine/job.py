@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.architecture import longest, read_config
+from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES
 
 if TYPE_CHECKING:

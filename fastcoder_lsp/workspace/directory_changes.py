@@ -14,7 +14,7 @@ from watchdog.observers.api import BaseObserver
 from watchdog.observers.read_directory_changes import WindowsApiEmitter
 from watchdog.observers.winapi import DirectoryChangeReader, _close_directory_handle, _get_directory_handle
 
-from fastcoder_lsp.workspace.watch import Gaps
+from fastcoder_lsp.workspace.watch_problems import WatchProblems
 
 log = logging.getLogger(__name__)
 
@@ -23,31 +23,31 @@ Buffer = tuple[bytes, bool]  # the result of a call, and which of two forms it h
 
 
 class Observer(BaseObserver):
-    """Watches folders; `gaps` records lost events."""
+    """Watches folders; `problems` records lost events."""
 
-    def __init__(self, gaps: Gaps) -> None:
-        super().__init__(_Emitter, gaps=gaps)
+    def __init__(self, problems: WatchProblems) -> None:
+        super().__init__(_Emitter, problems=problems)
 
 
 class _Emitter(WindowsApiEmitter):
-    def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
+    def __init__(self, *arguments: Any, problems: WatchProblems, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._gaps = gaps
+        self._problems = problems
 
     @override
     def on_thread_start(self) -> None:
         # Raise OSError here if the folder cannot be watched; watchdog's own thread would hide it.
         _close_directory_handle(_get_directory_handle(self.watch.path))
         with self._lock:
-            self._reader = reader = _ChangeReader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
+            self._reader = reader = _ChangeReader(self.watch.path, self._problems, recursive=self.watch.is_recursive)
         with suppress(queue.Empty):  # it waits only two seconds for the thread to start
             reader.start()
 
 
 class _ChangeReader(DirectoryChangeReader):
-    def __init__(self, path: str, gaps: Gaps, *, recursive: bool) -> None:
+    def __init__(self, path: str, problems: WatchProblems, *, recursive: bool) -> None:
         super().__init__(path, recursive=recursive)
-        self._gaps, self._buf_queue = gaps, _BufferQueue(gaps)
+        self._problems, self._buf_queue = problems, _BufferQueue(problems)
 
     @override
     def _run(self) -> None:
@@ -55,20 +55,20 @@ class _ChangeReader(DirectoryChangeReader):
             super()._run()
         except OSError as error:
             log.info("restarting the watcher of %s: it cannot read changes (%s)", self._path, error)
-            self._gaps.broken = True
+            self._problems.broken = True
 
 
 class _BufferQueue(queue.Queue[Buffer]):
     """Buffers from the reading thread to the parsing one. The first one is empty: reading began."""
 
-    def __init__(self, gaps: Gaps) -> None:
+    def __init__(self, problems: WatchProblems) -> None:
         super().__init__()
-        self._gaps, self._began, self._batched = gaps, False, 0
+        self._problems, self._began, self._batched = problems, False, 0
 
     @override
     def put(self, item: Buffer, block: bool = True, timeout: float | None = None) -> None:
         if self._began and not item[0]:
-            self._gaps.lost = True
+            self._problems.lost = True
         self._began = True
         super().put(item, block, timeout)
 

@@ -10,28 +10,28 @@ from typing_extensions import override
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.fsevents import FSEventsEmitter
 
-from fastcoder_lsp.workspace.watch import Gaps
+from fastcoder_lsp.workspace.watch_problems import WatchProblems
 
 LOST: Final = 0x1 | 0x2 | 0x4 | 0x40 | 0x80
 """MustScanSubDirs, UserDropped, KernelDropped; Mount and Unmount change the disk below the folder (FSEvents.h)."""
 
 
 class Observer(BaseObserver):
-    """Watches folders; `gaps` records lost events."""
+    """Watches folders; `problems` records lost events."""
 
-    def __init__(self, gaps: Gaps) -> None:
-        super().__init__(_Emitter, gaps=gaps)
+    def __init__(self, problems: WatchProblems) -> None:
+        super().__init__(_Emitter, problems=problems)
 
 
 class _Emitter(FSEventsEmitter):
-    def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
+    def __init__(self, *arguments: Any, problems: WatchProblems, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._gaps = gaps
+        self._problems = problems
 
     @override
     def events_callback(self, paths: list[bytes], inodes: list[int], flags: list[int], ids: list[int]) -> None:
         if any(flag & LOST for flag in flags):
-            self._gaps.lost = True
+            self._problems.lost = True
         super().events_callback(paths, inodes, flags, ids)
 
     @override
@@ -40,5 +40,5 @@ class _Emitter(FSEventsEmitter):
         try:
             super().queue_events(timeout, events)
         except Exception:  # raised again; everything is scanned
-            self._gaps.lost = True
+            self._problems.lost = True
             raise

@@ -15,7 +15,7 @@ from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify import InotifyEmitter
 from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
 
-from fastcoder_lsp.workspace.watch import Gaps
+from fastcoder_lsp.workspace.watch_problems import WatchProblems
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +24,10 @@ _NO_WATCH = -1
 
 
 class Observer(BaseObserver):
-    """Watches the folders for which `should_watch` is true; `gaps` records the others."""
+    """Watches the folders for which `should_watch` is true; `problems` records the others."""
 
-    def __init__(self, should_watch: Callable[[Path], bool], gaps: Gaps) -> None:
-        self.descriptor = _Descriptor(should_watch, gaps)
+    def __init__(self, should_watch: Callable[[Path], bool], problems: WatchProblems) -> None:
+        self.descriptor = _Descriptor(should_watch, problems)
         self.descriptor.start()
         super().__init__(InotifyEmitter, inotify_fd=self.descriptor)
 
@@ -40,9 +40,9 @@ class Observer(BaseObserver):
 
 
 class _Descriptor(InotifyFD):
-    def __init__(self, should_watch: Callable[[Path], bool], gaps: Gaps) -> None:
+    def __init__(self, should_watch: Callable[[Path], bool], problems: WatchProblems) -> None:
         super().__init__()
-        self._should_watch, self._gaps = should_watch, gaps
+        self._should_watch, self._problems = should_watch, problems
 
     @override
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
@@ -54,20 +54,20 @@ class _Descriptor(InotifyFD):
             descriptor = super().add_callback(path, mask, callback, id_)
         except OSError as error:
             if error.errno not in _GONE:
-                self._gaps.limit = error
+                self._problems.limit = error
             raise
         if descriptor == _NO_WATCH:
-            self._gaps.closed.add(folder)
+            self._problems.closed.add(folder)
         return descriptor
 
     @override
     def handle_event(self, event: InotifyEvent) -> None:
         if event.is_queue_overflow:
-            self._gaps.lost = True
+            self._problems.lost = True
         try:
             super().handle_event(event)
         except (KeyError, RecursionError):
             # Watchdog 7.1 confuses folders of one name that were moved out, made again and deleted, and recurses into a
             # new tree of any depth. The thread must survive both.
             log.info("restarting the watcher: it lost track of its folders")
-            self._gaps.broken = True
+            self._problems.broken = True

@@ -32,17 +32,9 @@ from watchdog.events import (
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
+from fastcoder_lsp.workspace.watch_problems import WatchProblems
+
 log = logging.getLogger(__name__)
-
-
-class Gaps:
-    """Unwatched folders, and whether events were lost. A watcher's threads set the attributes."""
-
-    def __init__(self) -> None:
-        self.limit: OSError | None = None  # the error for a folder without a watch: the system has no more watches
-        self.closed: set[Path] = set()  # folders that this user may not enter
-        self.lost = False  # the system's queue overflowed
-        self.broken = False  # the watcher cannot tell events' folders any more, and must be restarted
 
 
 Changed = Callable[[Iterable[Path], Iterable[Path]], None]
@@ -77,7 +69,7 @@ class _Watch:
 
     identity: tuple[int, int] | None
     observer: BaseObserver | None = None
-    gaps: Gaps = field(default_factory=Gaps)
+    problems: WatchProblems = field(default_factory=WatchProblems)
     failed: bool = False
     since: float = field(default_factory=time.monotonic)
 
@@ -126,12 +118,12 @@ class Watcher:
                 self._renew(root)
 
     def _repair(self, root: Path, watch: _Watch) -> bool:
-        gaps = watch.gaps
+        problems = watch.problems
         self._report_limit(watch)
-        lost, gaps.lost = gaps.lost, False
+        lost, problems.lost = problems.lost, False
         ended = watch.observer is not None and not _is_alive(watch.observer)
-        opened = any(os.access(folder, os.R_OK | os.X_OK) for folder in tuple(gaps.closed))
-        if watch.identity != _identity(root) or gaps.broken or opened or ended:
+        opened = any(os.access(folder, os.R_OK | os.X_OK) for folder in tuple(problems.closed))
+        if watch.identity != _identity(root) or problems.broken or opened or ended:
             if watch.identity == _identity(root) and time.monotonic() - watch.since < _MIN_RESTART_S:
                 return lost
             self._renew(root)
@@ -150,27 +142,27 @@ class Watcher:
         watch.failed = True
         observer: BaseObserver | None = None
         try:
-            observer = PollingObserver(timeout=_POLL_S) if polled else _observer(root, watch.gaps)
+            observer = PollingObserver(timeout=_POLL_S) if polled else _observer(root, watch.problems)
             observer.schedule(Handler(self._changed, root), str(root), recursive=True, event_filter=_EVENT_TYPES)
             observer.start()
         except (OSError, RuntimeError) as error:
             log.warning("cannot watch %s (%s); scanning it regularly instead", root, error)
             _stop(observer)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EMFILE):
-                watch.gaps.limit = error
+                watch.problems.limit = error
             return watch
         watch.observer, watch.failed = observer, False
         return watch
 
     def _report_limit(self, watch: _Watch) -> None:
-        limit = watch.gaps.limit
+        limit = watch.problems.limit
         if limit is not None and not self._noticed:
             self._noticed = True
             self._notice(_explain(limit))
 
     @staticmethod
     def _is_incomplete(watch: _Watch) -> bool:
-        return watch.failed or watch.gaps.limit is not None
+        return watch.failed or watch.problems.limit is not None
 
 
 class Handler(FileSystemEventHandler):
@@ -199,15 +191,15 @@ def is_noise(below: str) -> bool:
     return not NOISY_FOLDERS.isdisjoint(parts) and parts[-3:] != EXCLUDE_FILE
 
 
-def _observer(root: Path, gaps: Gaps) -> BaseObserver:
+def _observer(root: Path, problems: WatchProblems) -> BaseObserver:
     if sys.platform == "darwin":
         from fastcoder_lsp.workspace import fsevents  # noqa: PLC0415 of one system only
 
-        return fsevents.Observer(gaps)
+        return fsevents.Observer(problems)
     if sys.platform == "win32":
         from fastcoder_lsp.workspace import directory_changes  # noqa: PLC0415 of one system only
 
-        return directory_changes.Observer(gaps)
+        return directory_changes.Observer(problems)
     if sys.platform != "linux":
         from watchdog.observers import Observer  # noqa: PLC0415 what is best elsewhere
 
@@ -218,7 +210,7 @@ def _observer(root: Path, gaps: Gaps) -> BaseObserver:
         parts = Path(str(folder).removeprefix(str(root)).strip(os.sep)).parts
         return NOISY_FOLDERS.isdisjoint(parts) or parts in (EXCLUDE_FILE[:1], EXCLUDE_FILE[:2])
 
-    return inotify.Observer(should_watch, gaps)
+    return inotify.Observer(should_watch, problems)
 
 
 def _stop(observer: BaseObserver | None) -> None:

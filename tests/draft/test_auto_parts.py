@@ -21,13 +21,14 @@ from fastcoder_lsp.draft.auto.evidence import (
     SOURCES,
     Calibration,
     EvidenceCounts,
+    GrownNodes,
     Priors,
     correction,
     hits_cell,
     shipped_priors,
 )
 from fastcoder_lsp.draft.auto.sources import RetrievalRule, resynchronise
-from fastcoder_lsp.draft.auto.tree import GrownNodes, draft_costs, new_grown
+from fastcoder_lsp.draft.auto.tree import draft_costs, new_grown
 from fastcoder_lsp.draft.matching import TokenChain
 from tests.draft.small_store import pinned
 from tests.draft.test_auto import context

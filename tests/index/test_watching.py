@@ -111,7 +111,7 @@ def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None
     watcher = live._watcher
     assert watcher is not None
     (watch,) = watcher._watches.values()
-    watch.gaps.lost = False
+    watch.problems.lost = False
     descriptor = getattr(watch.observer, "descriptor", None)
     assert descriptor is not None
     looked = live._backlog.scanned_at

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.workspace.watch import Gaps, Handler
+from fastcoder_lsp.workspace.watch import Handler
+from fastcoder_lsp.workspace.watch_problems import WatchProblems
 from tests.workspace import other_systems as system
 
 PATIENCE_S = 60.0
@@ -44,15 +45,15 @@ def watched(observer: Any, told: Told, root: Path, *, reports_folders: bool) -> 
 
 
 @pytest.fixture
-def mac(tmp_path: Path) -> Iterator[tuple[Path, Told, Gaps]]:
-    told, gaps = Told(), Gaps()
-    with system.fsevents() as made, watched(made.Observer(gaps), told, tmp_path, reports_folders=True):
-        yield tmp_path, told, gaps
+def mac(tmp_path: Path) -> Iterator[tuple[Path, Told, WatchProblems]]:
+    told, problems = Told(), WatchProblems()
+    with system.fsevents() as made, watched(made.Observer(problems), told, tmp_path, reports_folders=True):
+        yield tmp_path, told, problems
 
 
-def test_macos_tells_what_happened(mac: tuple[Path, Told, Gaps]) -> None:
+def test_macos_tells_what_happened(mac: tuple[Path, Told, WatchProblems]) -> None:
     """One event for all that happened to a file since, and either half of a move by itself."""
-    root, told, gaps = mac
+    root, told, problems = mac
     (root / "there.py").touch()
     system.LIVE[0].tell(
         (root / "there.py", system.CREATED | system.MODIFIED),
@@ -60,10 +61,10 @@ def test_macos_tells_what_happened(mac: tuple[Path, Told, Gaps]) -> None:
         (root / "away.py", system.RENAMED),
     )
     assert told.wait(lambda: {root / name for name in ("there.py", "gone.py", "away.py")} <= told.files)
-    assert not gaps.lost
+    assert not problems.lost
 
 
-def test_macos_tells_of_a_folder_that_moved(mac: tuple[Path, Told, Gaps]) -> None:
+def test_macos_tells_of_a_folder_that_moved(mac: tuple[Path, Told, WatchProblems]) -> None:
     root, told, _ = mac
     (root / "new").mkdir()
     (root / "new" / "a.py").touch()
@@ -74,64 +75,67 @@ def test_macos_tells_of_a_folder_that_moved(mac: tuple[Path, Told, Gaps]) -> Non
 
 
 @pytest.mark.parametrize("flags", [system.MUST_SCAN, system.USER_DROPPED, system.KERNEL_DROPPED, 0x40])
-def test_macos_says_that_it_forgot(mac: tuple[Path, Told, Gaps], flags: int) -> None:
-    root, told, gaps = mac
+def test_macos_says_that_it_forgot(mac: tuple[Path, Told, WatchProblems], flags: int) -> None:
+    root, told, problems = mac
     system.LIVE[0].tell((root, flags | system.FOLDER), (root / "a.py", system.REMOVED))
-    assert gaps.lost
+    assert problems.lost
     assert told.wait(lambda: root / "a.py" in told.files)
 
 
-def test_what_watchdog_stumbles_over_on_macos_is_known(mac: tuple[Path, Told, Gaps]) -> None:
+def test_what_watchdog_stumbles_over_on_macos_is_known(mac: tuple[Path, Told, WatchProblems]) -> None:
     """It writes down an exception, and forgets the rest of a batch."""
-    root, _, gaps = mac
+    root, _, problems = mac
     system.LIVE[0].tell((root / "a\0.py", system.MODIFIED), (root / "b.py", system.MODIFIED))
-    assert gaps.lost
+    assert problems.lost
 
 
 @pytest.fixture
-def windows(tmp_path: Path) -> Iterator[tuple[Path, Told, Gaps, system.Kernel32]]:
-    told, gaps, library = Told(), Gaps(), system.Kernel32()
+def windows(tmp_path: Path) -> Iterator[tuple[Path, Told, WatchProblems, system.Kernel32]]:
+    told, problems, library = Told(), WatchProblems(), system.Kernel32()
     library.root = str(tmp_path)
-    with system.directory_changes(library) as made, watched(made.Observer(gaps), told, tmp_path, reports_folders=False):
-        yield tmp_path, told, gaps, library
+    with (
+        system.directory_changes(library) as made,
+        watched(made.Observer(problems), told, tmp_path, reports_folders=False),
+    ):
+        yield tmp_path, told, problems, library
 
 
-def test_windows_tells_what_happened(windows: tuple[Path, Told, Gaps, system.Kernel32]) -> None:
+def test_windows_tells_what_happened(windows: tuple[Path, Told, WatchProblems, system.Kernel32]) -> None:
     """Of what is gone it does not say whether it was a folder: what was below it is gone then, too."""
-    root, told, gaps, library = windows
+    root, told, problems, library = windows
     (root / "new.py").touch()
     library.buffers.put(system.record((system.ADDED, "new.py"), (system.CHANGED, "same.py"), (system.DELETED, "old")))
     assert told.wait(lambda: {root / "new.py", root / "same.py", root / "old"} <= told.files)
     assert told.folders == {root / "old"}
     library.buffers.put(system.record((system.OLD_NAME, "Foo.py"), (system.NEW_NAME, "foo.py")))
     assert told.wait(lambda: {root / "Foo.py", root / "foo.py"} <= told.files)
-    assert not gaps.lost
-    assert not gaps.broken
+    assert not problems.lost
+    assert not problems.broken
 
 
-def test_a_buffer_that_ran_over_is_known(windows: tuple[Path, Told, Gaps, system.Kernel32]) -> None:
-    root, told, gaps, library = windows
+def test_a_buffer_that_ran_over_is_known(windows: tuple[Path, Told, WatchProblems, system.Kernel32]) -> None:
+    root, told, problems, library = windows
     library.buffers.put(b"")
     library.buffers.put(system.record((system.CHANGED, "a.py")))
     assert told.wait(lambda: root / "a.py" in told.files)
-    assert gaps.lost
+    assert problems.lost
 
 
-def test_a_reader_that_ends_is_known(windows: tuple[Path, Told, Gaps, system.Kernel32]) -> None:
+def test_a_reader_that_ends_is_known(windows: tuple[Path, Told, WatchProblems, system.Kernel32]) -> None:
     """Watchdog's thread ends at a failure, and its others wait for it for ever."""
-    _, _, gaps, library = windows
+    _, _, problems, library = windows
     library.buffers.put(system.ENUM_DIR)
     until = time.monotonic() + PATIENCE_S
-    while not gaps.broken and time.monotonic() < until:
+    while not problems.broken and time.monotonic() < until:
         time.sleep(0.01)
-    assert gaps.broken
+    assert problems.broken
 
 
 def test_a_folder_that_cannot_be_watched_is_known(tmp_path: Path) -> None:
     library, before = system.Kernel32(), set(threading.enumerate())
     library.closed = True
     with system.directory_changes(library) as made:
-        observer = made.Observer(Gaps())
+        observer = made.Observer(WatchProblems())
         observer.schedule(Handler(Told().changed, tmp_path), str(tmp_path), recursive=True)
         with pytest.raises(FileNotFoundError):
             observer.start()
@@ -139,7 +143,7 @@ def test_a_folder_that_cannot_be_watched_is_known(tmp_path: Path) -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_changes_without_end_are_told(windows: tuple[Path, Told, Gaps, system.Kernel32]) -> None:
+def test_changes_without_end_are_told(windows: tuple[Path, Told, WatchProblems, system.Kernel32]) -> None:
     """Watchdog tells what it has when nothing comes for a second; who writes all the time would never be heard of."""
     root, told, _, library = windows
     heard = threading.Event()

@@ -29,6 +29,7 @@ from fastcoder_lsp.draft.auto.evidence import (
     TEXT,
     Calibration,
     EvidenceCounts,
+    GrownNodes,
     Priors,
     RowTable,
     learn,
@@ -46,7 +47,7 @@ from fastcoder_lsp.draft.auto.sources import (
     TailSource,
     resynchronise,
 )
-from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
+from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, draft_costs, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification, no_models, no_piece
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.matching import TokenChain

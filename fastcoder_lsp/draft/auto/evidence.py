@@ -15,19 +15,16 @@ from dataclasses import dataclass
 from importlib import resources
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fastcoder_lsp.core import DraftTree, Verified
-from fastcoder_lsp.core.arrays import Floats, Int8s, Int32s, Int64s
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int8s, Int32s, Int64s
 from fastcoder_lsp.core.files import appearing, private_folder, read_cached
 from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, FROM_PROMPT, FROM_RECYCLING, FROM_REPOSITORY, Source
 from fastcoder_lsp.kernels import inlined, kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.draft.auto.tree import GrownNodes
 
 GROUPED: Final = (
     FROM_PROMPT,
@@ -157,6 +154,21 @@ class EvidenceCounts:
                 np.savez_compressed(file, version=np.int64(VERSION), counts=every_3SC)
 
 
+class GrownNodes(NamedTuple):
+    """The tree's nodes, likeliest first: tokens, parents (-1: the root), probabilities of their paths.
+
+    `cell_NS`: the evidence of each source (-1: none). `source_N`, `match_N`: the source that made it most probable, and
+    the length of its match.
+    """
+
+    token_N: Int32s
+    parent_N: Int32s
+    likely_N: Float64s
+    cell_NS: Int32s
+    source_N: Int32s
+    match_N: Int32s
+
+
 class Calibration:
     """Log odds that follow the outcomes of guesses.
 
@@ -184,7 +196,7 @@ class Calibration:
             tried, right, hoped = (float(count_SC[source, cell]) for count_SC in counted)
             self.weights.logits_SC[source, cell] += correction(tried, right, hoped, strength)
 
-    def judge(self, grown: "GrownNodes", nodes: int, emitted: Sequence[int]) -> int:
+    def judge(self, grown: GrownNodes, nodes: int, emitted: Sequence[int]) -> int:
         """Judge the first `nodes` of a tree as far as `emitted` tells; returns how many were right."""
         counts, tokens = self.counts, np.array(emitted, np.int32)
         arrays = counts.tried_SC, counts.right_SC, counts.hoped_SC, self._prior_SC

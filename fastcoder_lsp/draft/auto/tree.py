@@ -26,6 +26,7 @@ from fastcoder_lsp.draft.auto.evidence import (
     SOURCES,
     TEXT,
     EvidenceWeights,
+    GrownNodes,
     RowTable,
     find,
     hits_cell,
@@ -263,21 +264,6 @@ def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) 
 DEEPEST = 32
 _FRONTIER = 2048
 _LEAST = 1e-3  # paths less probable than this are not followed
-
-
-class GrownNodes(NamedTuple):
-    """The tree's nodes, likeliest first: tokens, parents (-1: the root), probabilities of their paths.
-
-    `cell_NS`: the evidence of each source (-1: none). `source_N`, `match_N`: the source that made it most probable, and
-    the length of its match.
-    """
-
-    token_N: Int32s
-    parent_N: Int32s
-    likely_N: Float64s
-    cell_NS: Int32s
-    source_N: Int32s
-    match_N: Int32s
 
 
 def new_grown(nodes: int) -> GrownNodes:
