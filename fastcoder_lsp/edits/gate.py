@@ -17,21 +17,6 @@ from fastcoder_lsp.core.differences import changed
 from fastcoder_lsp.edits.minimal import NEAR_LINES, Patch, patches_of
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 
-CODES: Final = (
-    "edit-unmodified",  # the user has not changed the document, or no file lately
-    "edit-deletion",  # the last change is a lone deletion
-    "edit-typing",  # the user types fast
-    "edit-pasted",  # the user has just pasted something
-    "edit-paused",  # the user has just rejected an edit
-    "edit-none",  # the edit model suggests no change
-    "edit-cut",  # the answer reached the token limit
-    "edit-blank",  # only blank lines or trailing blanks change
-    "edit-revert",  # it takes back what the user just did
-    "edit-above",  # it inserts lines, or rewrites many, above the cursor only
-    "edit-unsure",  # the model is unsure of it
-    "edit-rejected",  # the user has rejected this edit before
-)
-
 FAST_CHANGES: Final = 3
 FAST_MS: Final = 500.0  # so many changes within this time, the last one within it, too, are fast typing
 PASTE_CHARACTERS: Final = 200

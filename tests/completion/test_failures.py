@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Completion, Progress
+from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError

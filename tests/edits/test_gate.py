@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.certainty import Certainty, Row
-from fastcoder_lsp.edits.gate import CODES, PAUSE_MS, EditFacts, EditGate, Inserted, rewrite_probability
+from fastcoder_lsp.core.reason_codes import CODES
+from fastcoder_lsp.edits.gate import PAUSE_MS, EditFacts, EditGate, Inserted, rewrite_probability
 from fastcoder_lsp.edits.minimal import MOST_DIFFERENCES, apply, minimal
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 

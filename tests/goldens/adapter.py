@@ -7,9 +7,9 @@ from typing import Any
 from zlib import crc32
 
 from fastcoder_lsp.client.client import RequestFailedError, ServerGoneError
-from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.config.table import specs
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.draft.registry import specifications
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS

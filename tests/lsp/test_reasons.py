@@ -11,10 +11,11 @@ import pytest
 from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.reasons import CODES, unfit
+from fastcoder_lsp.completion.reasons import unfit
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Completion, Reason
+from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule
@@ -87,7 +88,7 @@ def test_they_follow_the_document() -> None:
 @pytest.mark.parametrize("rule", rules.ExclusionReason)
 def test_every_rule_has_a_reason(rule: rules.ExclusionReason) -> None:
     reason = of_rule(rule)
-    assert reason.code in reasons.CODES
+    assert reason.code in CODES
     assert reason.text
     assert reason.hint
 

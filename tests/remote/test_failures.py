@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.config.remote_access import read_remote_key
+from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from tests.opened import until
@@ -73,7 +73,7 @@ def test_each_fault_has_its_reason(serve: Serve, front: Fronts, fault: str) -> N
     completion = asking.ask("x = ")
     assert completion.reason is not None
     assert (completion.reason.code, completion.finish) == (code, "error")
-    assert code in reasons.CODES
+    assert code in CODES
     assert completion.reason.hint
     assert "127.0.0.1" in completion.reason.text
     last = asking.statuses[-1]
@@ -86,7 +86,7 @@ def test_each_fault_has_its_reason(serve: Serve, front: Fronts, fault: str) -> N
 def test_the_page_tells_of_every_reason() -> None:
     page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(remote-[a-z]+)` \|", page, re.MULTILINE))
-    assert told == {code for code in reasons.CODES if code.startswith("remote-")}
+    assert told == {code for code in CODES if code.startswith("remote-")}
     source = (Path(failures.__file__).parent / "failures.py").read_text(encoding="utf-8")
     target = (Path(failures.__file__).parent / "target.py").read_text(encoding="utf-8")
     assert told == set(re.findall(r'"(remote-[a-z]+)"', source + target))

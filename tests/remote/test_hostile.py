@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fastcoder_lsp.completion.reasons import CODES
+from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.remote.client import BODY_BYTES, HEAD_BYTES, Timeouts
 from tests.http.toy_server import ToyServer
 from tests.opened import until
