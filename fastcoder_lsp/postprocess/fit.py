@@ -7,7 +7,7 @@ that begins a line of its own keeps its line end. Where it would run into what s
 
 import re
 
-from fastcoder_lsp.postprocess.brackets import ARROW, right_closers, scan
+from fastcoder_lsp.postprocess.brackets import ARROW, right_closers
 from fastcoder_lsp.postprocess.text_around import TextAround, in_word, wordy
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
 
@@ -87,13 +87,8 @@ def _whole_line(text: str, right: str, around: TextAround) -> str:
         body = body[: -len(said)].rstrip(" \t")
         return fit(body, around) if body.endswith("\n") else body
     line = (around.left + body).rpartition("\n")[2]
-    if (
-        body.startswith(said)
-        or said.startswith(body)
-        or opens_block(line, around.language)
-        or scan(body, around, []).own[around.spare :]
-    ):
-        return ""  # no line of its own: it opens a block or a bracket above what stands there
+    if opens_block(line, around.language):
+        return ""  # it opens a block or a bracket above what stands there
     lines = text[len(body) :].count("\n")
     return body + "\n" * lines + indent(around.left)
 
@@ -104,19 +99,17 @@ def _words(body: str, right: str) -> int:
     for length in range(min(len(right), len(body)), least - 1, -1):
         shared = right[:length]
         again = body.endswith(shared) and not right.startswith(shared, length)  # of like entries one may be missing
-        if not again or not any(map(str.isalnum, shared)) or in_word(shared, right[length:]):
+        if not again or not any(map(str.isalnum, shared)):
             continue
         if not in_word(body[:-length], shared) or len(_first_word(shared)) > 1:
             return length
     whole = right.strip()
-    again = any(map(str.isalnum, whole)) and body.startswith(whole) and not body[len(whole) :].strip(")]}>; ")
+    again = body.startswith(whole) and not body[len(whole) :].strip(")]}>; ")
     return len(right) if again else 0
 
 
 def _signs(body: str, right: str) -> int:
-    """The length of the beginning of `right` without a word that `body` ends with, or all of `body`."""
-    if right.startswith(body):
-        return len(body)
+    """The length of the beginning of `right` without a word that `body` ends with."""
     if right.strip("*/-=+<>&#~!.\"'` \t") and not any(map(str.isalnum, right)) and body.endswith(right.strip()):
         return len(right)
     return len(indent(right)) + 1 if body[-1] in ",;" and right.lstrip().startswith(body[-1]) else 0
@@ -128,7 +121,7 @@ def _closed(body: str, right: str, around: TextAround) -> int:
     closes, count = right_closers(body, around)
     ends = [end for _, end in closes]
     if not ends:
-        return len(body) if right.startswith(body) else 0
+        return 0
     behind, whole = right[closer_ends[-1] :], right.strip()
     if behind.strip(f"{_STOPS} \t"):
         if len(ends) < len(signs) or not (length := _words(body, behind)):
