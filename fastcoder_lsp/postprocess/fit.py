@@ -127,15 +127,14 @@ def _closed(body: str, right: str, around: TextAround) -> int:
         if len(ends) < len(signs) or not (length := _words(body, behind)):
             length = len(behind) if body.endswith(whole) and ends[0] == len(body) - len(whole) + len(signs[0]) else 0
         return closer_ends[-1] + length if length else closer_ends[count] if ends[-1] == len(body) else 0
-    if not "".join(signs[count:]).strip("()[]{}") and behind.strip() and body[-1] in (*_STOPS, "{"):
+    if behind.strip() and body[-1] in (*_STOPS, "{"):
         return len(right)
     return closer_ends[count]
 
 
 def _before_closers(body: str, around: TextAround) -> str:
     """`body` up to the first closer that stands right of the cursor, if other text stands behind it."""
-    closers = around.closers
-    if not closers.signs or around.closing or "\n" in body or covered(body, around):
+    if "\n" in body or covered(body, around):
         return body
     closes, lasting = right_closers(body, around)
     return body[: closes[0][0]].rstrip() if lasting else body
@@ -151,12 +150,8 @@ def _shortest(body: str, right: str, around: TextAround) -> str:
         stays = keeps_blank(around) and "\n" not in body and covers <= max(around.closers.ends, default=covers)
         if shorter[-1:].isspace() and not stays:
             continue
-        if in_word(shorter, right[covers - length :]):
-            continue
         part = length < covers or covers < len(right)
-        own = part and all(
-            end <= len(shorter) for _, end in right_closers(body, around)[0]
-        )  # what is left out is the text's own
+        own = part and all(end <= len(shorter) for _, end in right_closers(body, around)[0])  # it opened that, too
         if not shorter.strip() or (not own and covered(shorter, around) == covers - length):
             return shorter
     return body
@@ -167,10 +162,8 @@ def _repeats(body: str, right: str, around: TextAround) -> bool:
     said = right.strip()
     if "\n" in body or not any(map(str.isalnum, said)) or covered(body, around):
         return False
-    if body.lstrip().startswith(said):
-        return True
     first = _first_word(said)
-    ends = wordy(body[-1]) or body[-1] in ")]}\"'`;" or (body[-1] == ">" and not ARROW.search(body[-2:]))
+    ends = (wordy(body[-1]) or body[-1] in ")]}\"'`;>") and not ARROW.search(body[-2:])
     return bool(first) and _first_word(body) == first and ends
 
 

@@ -20,7 +20,6 @@ OPENED = {"*/": "/*", "-->": "<!--"}
 _OPEN_ANGLE, _CLOSED_ANGLE = re.compile(r"<(?![\s=<-])|<$"), re.compile(r"(?<![-=\s])>")
 _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")
-_LINE_END = re.compile(r"\n")
 _WORD = re.compile(r"\w+")
 
 
@@ -204,7 +203,5 @@ def _near_before(before: str) -> tuple[str, bool]:
     if len(before) <= FAR:
         return before, True
     near = before[-FAR:]
-    start = _UNINDENTED.search(near, 0, FAR // 2) or _LINE_END.search(near)
-    if start is None:
-        return near[-NEAR:], False
-    return near[start.end() :], False
+    start = _UNINDENTED.search(near, 0, FAR // 2)
+    return near[start.end() if start else near.find("\n") + 1 :], False
