@@ -101,8 +101,9 @@ def _milliseconds() -> float:
 
 def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: int) -> SmallerModels:
     """Smaller models that draft for `model`, loaded when a drafter first asks for them; `names`: as `draft.models`."""
-    settings = Settings(engine=kind, context_tokens=context, draft_memory_mb=_MEMORY_MB)
-    return SmallerModels(tuple(names), settings, model.cache, model.tokenizer, lambda _share, _what: None)
+    named = tuple(names)
+    settings = Settings(engine=kind, context_tokens=context, draft_models=named, draft_memory_mb=_MEMORY_MB)
+    return SmallerModels(settings, model.cache, model.tokenizer, lambda _share, _what: None)
 
 
 class LocalEdits:

@@ -162,12 +162,6 @@ class Settings:
         Scope.MACHINE,
         "Smaller models with the same tokenizer, named as in `model`, for drafters that need one.",
     )
-    draft_automatic: bool = _row(
-        True,
-        Scope.MACHINE,
-        "Without `draft.models`, let the smallest Qwen2.5-Coder on this machine draft for a larger one where that "
-        "is likely to save time and both fit into a quarter of the memory.",
-    )
     draft_memory_mb: int = _row(
         1024,
         Scope.MACHINE,

@@ -25,7 +25,7 @@ _HEAVY: Final = ("torch", "transformers")
 _LIMITS: Final = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_CPU", "RLIMIT_FSIZE")
 MODEL: Final = (
     *("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb"),
-    *("draft_models", "draft_automatic", "draft_memory_mb"),
+    *("draft_models", "draft_memory_mb"),
 )
 """Settings of the shared model: fronts that differ in one of them have separate hosts."""
 FRONT: Final = ("drafter", "index_enabled", "context_enabled", "edits_model")  # settings of a front's runtime

@@ -107,8 +107,6 @@ class ModelServer:
     def _announce(self, model: Model) -> None:
         if model.news:
             self._tell(model.news)
-        if model.first_hour is not None:
-            model.first_hour.tell = self._tell
 
     def _succeed(self, answering: str, successor: "Successor") -> None:
         """Prepare the following model in its own thread, and let it take over between requests; ends if unloaded."""

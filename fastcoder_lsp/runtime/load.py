@@ -31,10 +31,10 @@ from fastcoder_lsp.runtime.costs import (
     step_costs,
 )
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
-from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice, is_disturbed
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, gpu_for_choice, is_disturbed, measure_once
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.set_engine import load_engines
-from fastcoder_lsp.runtime.smaller_models import SmallerModels, smaller_model_names
+from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -209,14 +209,10 @@ def _load(
     engine.forget(_TIMED)
     # A first answer does not wait for times that it does not need, or that the next start would take again.
     later = ahead.begun and (not drafts or is_disturbed(*began, settings.threads))
-    asked = settings, files.hub_id, engine.info.name, costs, cache, gpu
-    news, first_hour = follow_choice(*asked, progress, measure=not later)
-    names = smaller_model_names(*asked)
-    smaller = SmallerModels(names, settings, cache, tokenizer, progress) if names else None
-    if names and not settings.draft_models:
-        record.start.notes.append(f"{names[0]} drafts; to switch it off, set `draft.automatic` to false")
-    edits = EditModels(load_edit_model)
-    model = Model(engine, tokenizer, costs, trained, files.digest, smaller, edits, news, first_hour)
+    if not later:
+        measure_once(settings, files.hub_id, engine.info.name, cache, gpu, progress)
+    smaller = SmallerModels(settings, cache, tokenizer, progress) if settings.draft_models else None
+    model = Model(engine, tokenizer, costs, trained, files.digest, smaller, EditModels(load_edit_model))
     with _closed_on_failure(model):
         _compile(model, settings.drafter, record, progress, datastore=datastore)
     progress(1.0, "warming up")

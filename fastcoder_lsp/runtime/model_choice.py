@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings, kernels_folder
-from fastcoder_lsp.core import Progress, StepCosts
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import (
     MOST_TRIES,
@@ -27,7 +27,6 @@ from fastcoder_lsp.model.choice import (
 )
 from fastcoder_lsp.model.find import AUTO
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
-from fastcoder_lsp.runtime.first_hour import FirstHour, larger_offer
 
 logger = logging.getLogger(__name__)
 WHAT = "timing models on this machine"
@@ -144,38 +143,24 @@ def are_provisional(cache: Path) -> bool:
     return measured is not None and 0 < measured.disturbed < MOST_TRIES
 
 
-def follow_choice(
-    settings: Settings,
-    hub_id: str,
-    engine: str,
-    costs: StepCosts,
-    cache: Path,
-    gpu_bytes: int,
-    progress: Progress,
-    *,
-    measure: bool = True,
-) -> tuple[str, FirstHour | None]:
-    """A notice about the choice, empty for none, and the comparison with what it promised.
+def measure_once(settings: Settings, hub_id: str, engine: str, cache: Path, gpu_bytes: int, progress: Progress) -> None:
+    """Measure the machine for `auto` where no earlier start has, in the precision whose pass is compiled.
 
-    Measures the machine where that was not done yet, in the precision whose pass is compiled: nothing else may run
-    meanwhile, and compiling another pass would keep the user waiting. `model list` and `model pull` measure both.
+    Nothing else may run meanwhile, and compiling another pass would keep the user waiting. `model list` and `model
+    pull` measure both precisions.
 
     Args:
         settings: of the start.
         hub_id: the model in use, empty for one of another family.
         engine: the engine in use.
-        costs: of its steps.
         cache: the cache folder.
         gpu_bytes: memory of the GPU that may be used.
         progress: told what is measured.
-        measure: whether to measure what no earlier start has; otherwise a later one does.
     """
-    if settings.model != AUTO or not hub_id:
-        return "", None
     bits = _bits(engine)
-    compiled = (bits,) if measure and bits and hub_id == FAMILY[0].hub_id else ()  # slices have heads like this model's
-    choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes, among=compiled)
-    return larger_offer(cache, choice, hub_id), first_hour_of(cache, hub_id, engine, costs)
+    # Slices have heads like the smallest model's.
+    if settings.model == AUTO and bits and hub_id == FAMILY[0].hub_id:
+        chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes, among=(bits,))
 
 
 def is_disturbed(began_s: float, used_s: float, threads: int) -> bool:
@@ -191,13 +176,6 @@ def is_disturbed(began_s: float, used_s: float, threads: int) -> bool:
 
     most_s = (time.perf_counter() - began_s) * (threads or default_threads())
     return time.process_time() - used_s < BUSY * most_s
-
-
-def first_hour_of(cache: Path, hub_id: str, engine: str, costs: StepCosts) -> FirstHour | None:
-    """The comparison with what `auto` promised of a model of the family; None where nothing was measured."""
-    measured = read_measured(cache)
-    promised = measured.speeds.get((hub_id, _bits(engine))) if measured is not None else None
-    return FirstHour(cache, hub_id, promised, costs) if promised is not None else None
 
 
 def _bits(engine: str) -> int:

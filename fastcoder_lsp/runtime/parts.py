@@ -17,7 +17,6 @@ from fastcoder_lsp.draft.base import UNTRAINED, Drafter, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder
 from fastcoder_lsp.prompt.build import begun
 from fastcoder_lsp.runtime.edit_model import EditModelOf, EditModels, no_edit_model
-from fastcoder_lsp.runtime.first_hour import FirstHour
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -69,7 +68,6 @@ class Model(Preparing):
     smaller: SmallerModels | None = None
     edits: EditModels | None = None  # the edit models beside it, if there may be any
     news: str = ""  # to be told to the user, empty for nothing
-    first_hour: FirstHour | None = None  # compares its times with those that `auto` promised, if it chose this model
     successor: "Successor | None" = None  # makes the wanted model ready, if this one only answers meanwhile
 
     @property

@@ -8,16 +8,12 @@ from pathlib import Path
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Engines, Progress, StepCosts
+from fastcoder_lsp.core import Engines, Progress
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
-from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
-from fastcoder_lsp.model.catalogue import BITS, FAMILY
-from fastcoder_lsp.model.choice import MEMORY_SHARE, read_measured
+from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.model.files import ModelFiles
-from fastcoder_lsp.model.find import AUTO
-from fastcoder_lsp.model.machine import available_bytes, installed_bytes
 from fastcoder_lsp.runtime.set_engine import load_engines
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -26,51 +22,14 @@ _WEIGHT_BYTES = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4"
 """Bytes of a weight by kind of engine; other kinds have two."""
 
 
-def smaller_model_names(
-    settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, gpu_bytes: int
-) -> tuple[str, ...]:
-    """The models in `draft.models`; without any, and with `draft.automatic`, one that is here and pays.
-
-    That is the smallest model of the family, if it is smaller than the one in use, its drafts are forecast to save more
-    time than they take, and both together take at most a quarter of the installed memory and what is free. `hub_id`:
-    the model in use, empty for one of another family. `gpu_bytes`: memory of the GPU; with one, no model drafts by
-    itself.
-    """
-    large, small = next((size for size in FAMILY if size.hub_id == hub_id), None), FAMILY[0]
-    if settings.draft_models or not settings.draft_automatic or settings.drafter.partition(":")[0] != AUTO:
-        return settings.draft_models
-    bits = next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)
-    measured = read_measured(cache)
-    speed = measured.speeds.get((small.hub_id, bits)) if measured is not None else None
-    if large is None or large is small or gpu_bytes or speed is None:
-        return ()
-    # Not at the top: they bring a compiler along, which a front does without.
-    from fastcoder_lsp.draft.pricing import Forecast, Price  # noqa: PLC0415
-    from fastcoder_lsp.draft.registry import read_name  # noqa: PLC0415
-
-    price = Price(costs, priced=True)
-    price.expect(Forecast(read_name("draft-model-tree")[1].length * speed.step_ms))
-    added = small.read_bytes(bits) + LEAST_KV_MB * 1_000_000
-    fits = large.memory_bytes(bits) + added <= installed_bytes() * MEMORY_SHARE and added <= available_bytes()
-    if not price.pays() or not fits or added > settings.draft_memory_mb * 1_000_000:
-        return ()
-    try:
-        models.find(small.hub_id, cache, gpu_bytes=0)
-    except FastcoderError:
-        return ()
-    return (small.hub_id,)
-
-
 class SmallerModels:
-    """The smaller models, loaded at first use as the settings say; all fronts share their weights.
+    """The models that `draft.models` names, loaded at first use; all fronts share their weights.
 
     `tokenizer`: the large model's.
     """
 
-    def __init__(
-        self, names: tuple[str, ...], settings: Settings, cache: Path, tokenizer: Tokenizer, progress: Progress
-    ) -> None:
-        self._names, self._settings, self._cache = names, settings, cache
+    def __init__(self, settings: Settings, cache: Path, tokenizer: Tokenizer, progress: Progress) -> None:
+        self._names, self._settings, self._cache = settings.draft_models, settings, cache
         self._tokenizer, self._progress = tokenizer, progress
         self._engines: list[Engines] | None = None
         self._slots: dict[str, list[Slots]] = {}

@@ -23,7 +23,6 @@ from fastcoder_lsp.model.find import AUTO, download_of, find, understand
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import folder_bytes
 from fastcoder_lsp.runtime.load import corrected, load_model, needs_own_weights
-from fastcoder_lsp.runtime.model_choice import first_hour_of
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.runtime.second_process import is_prepared, prepare, serve_parent
 
@@ -183,15 +182,12 @@ class Successor:
         return None if stopped.is_set() else load_model(plan.wanted, progress, alone=False)
 
     def settled(self, model: Model) -> Model:
-        """The model as it takes over, in the thread that runs it: its costs corrected, and its first hour watched.
+        """The model as it takes over, in the thread that runs it, its costs corrected.
 
-        Its costs were measured at low priority, and beside the model that answered.
+        They were measured at low priority, and beside the model that answered.
         """
         try:
             model = corrected(model)
-            if self._plan.automatic:
-                hub_id, engine = self._plan.wanted.model, model.info.name
-                model = replace(model, first_hour=first_hour_of(cache_folder(), hub_id, engine, model.costs))
         except Exception:
             logger.exception("%s cannot be timed", self.name)
         return model

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.costs import believable
-from fastcoder_lsp.runtime.first_hour import FirstHour
 
 ANSWER_MS = 12.0  # reserved in every budget for the way to the client, besides the time that the answer itself needs
 FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
@@ -133,11 +132,10 @@ class BackgroundBudget:
 class LatencyEstimator:
     """Estimates an upper bound on the time of steps and prefills, apart from rare exceptions.
 
-    Implausible `costs` are replaced. `clock` gives the age of observations, each of which `first_hour` receives, too.
+    Implausible `costs` are replaced. `clock` gives the age of observations.
     """
 
-    def __init__(self, costs: StepCosts, clock: Clock, first_hour: FirstHour | None = None) -> None:
-        self._first_hour = first_hour
+    def __init__(self, costs: StepCosts, clock: Clock) -> None:
         self.costs = costs if believable(costs) else _UNKNOWN
         self._steps, self._prefills = _RecentHigh(1.0, MOST, clock), _RecentHigh(1.0, MOST, clock)
         self._beginnings_ms = _RecentHigh(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
@@ -173,14 +171,10 @@ class LatencyEstimator:
     def stepped(self, rows: int, took_ms: float) -> None:
         """Learn the time of a step of so many rows."""
         self._steps.saw(took_ms / self.costs.step_ms(rows))
-        if self._first_hour is not None:
-            self._first_hour.stepped(rows, took_ms)
 
     def prefilled(self, tokens: int, took_ms: float) -> None:
         """Learn the time of a stretch of a prefill."""
         self._prefills.saw(took_ms / self.costs.prompt_ms(tokens))
-        if self._first_hour is not None:
-            self._first_hour.prefilled(tokens, took_ms)
 
     def answered(self, took_ms: float) -> None:
         """Learn how long it took to find a beginning worth showing."""

@@ -252,8 +252,7 @@ class SharedModel(Generic[SomeModel]):
 
     def put(self, model: SomeModel) -> None:
         """Take a model that is loaded."""
-        first_hour = model.first_hour if isinstance(model, Model) else None
-        self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock, first_hour)), None
+        self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock)), None
 
     def settle(self) -> None:
         """Exempt all current objects from garbage collection: a full one stops all threads for 150 ms."""

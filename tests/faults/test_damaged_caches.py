@@ -26,7 +26,6 @@ from fastcoder_lsp.kernels import folder as files
 from fastcoder_lsp.model import skip_sets
 from fastcoder_lsp.model.choice import read_measured
 from fastcoder_lsp.model.store import remembered_sha256
-from fastcoder_lsp.runtime import first_hour
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.start_record import read_start
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -155,7 +154,6 @@ KINDS = {
     "measured": Kept(
         "tuning/speeds.json", b'{"format": 1, "version": "0.0.9"}', read_measured, lambda found: found is None
     ),
-    "use": Kept("tuning/use.json", b'{"offered": {"m": {"instead_of": "n"}}}', first_hour._read, bool),
 }
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda _: b"",
@@ -189,7 +187,7 @@ def test_a_cache_file_is_used_or_replaced_once_told(kind: str, cache: Path, capl
         assert len(warned(caplog)) == 1, (name, caplog.text)
 
 
-@pytest.mark.parametrize("kind", ["costs", "last start", "learnt", "table", "skipped", "use"])
+@pytest.mark.parametrize("kind", ["costs", "last start", "learnt", "table", "skipped"])
 def test_a_byte_that_was_changed_is_no_fault(kind: str, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Archives with one wrong bit raise eight kinds of errors, of zlib and struct too."""
     kept, chance = KINDS[kind], random.Random(kind)

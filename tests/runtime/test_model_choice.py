@@ -1,6 +1,5 @@
 """Measuring before choosing, the offer of a larger model, and the first hour: with made-up times and clocks."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,10 +19,9 @@ from fastcoder_lsp.engine.int8 import dot
 from fastcoder_lsp.engine.speeds import Timed, measure_speeds
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
-from fastcoder_lsp.model.choice import Speed, choose, read_measured
-from fastcoder_lsp.runtime import first_hour, model_choice
-from fastcoder_lsp.runtime.first_hour import HOUR_S, FirstHour, larger_offer
-from fastcoder_lsp.runtime.model_choice import bits_by_choice, chosen_model, follow_choice
+from fastcoder_lsp.model.choice import Speed, read_measured
+from fastcoder_lsp.runtime import model_choice
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, chosen_model, measure_once
 from fastcoder_lsp.torch_engines import loader as torch_loader
 from tests.model.test_choice import CLASSES, machine, said
 from tests.torch_engines.test_trial import job_of
@@ -136,14 +134,6 @@ def test_doctor_says_that_busy_times_change_no_precision(
         assert ("the model stays in int8 until they are repeated" in check.text) is provisional
 
 
-def test_a_first_answer_waits_for_no_times(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
-    measuring = on(6)
-    later = follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet, measure=False)
-    assert (later, measuring.asked) == (("", None), [])
-    follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet)
-    assert measuring.asked == [8]
-
-
 @pytest.mark.parametrize(("used_s", "busy"), [(1.9, False), (1.2, True)])
 def test_other_programs_that_have_the_cores_are_noticed(
     monkeypatch: pytest.MonkeyPatch, used_s: float, busy: bool
@@ -215,77 +205,12 @@ def test_the_engine_auto_follows_on_a_cpu_and_on_a_gpu(
         assert (torch_loader._chosen(job, shape, "auto", []) or loader._own_kind(job, shape, [])) == kind
 
 
-def test_a_larger_model_is_offered_once(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
-    on(6)
-    told, watched = follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet)
-    assert f"model pull {NEXT}" in told
-    assert "3.1 GB" in told
-    assert watched is not None
-    assert follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet)[0] == ""
-    assert follow_choice(Settings(), NEXT, "cpu-int8", COSTS, tmp_path, 0, quiet)[0] == ""
-    assert follow_choice(Settings(model=SMALL), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet) == ("", None)
-
-
-def test_an_offer_that_cannot_be_remembered_is_not_made(tmp_path: Path) -> None:
-    (tmp_path / "tuning").write_text("in the way")
-    assert larger_offer(tmp_path, choose(machine(*CLASSES[6][1:4])), SMALL) == ""
-
-
-def work(hour: FirstHour, now: list[float], slower: float, *, minutes: int) -> None:
-    for _ in range(minutes * 60):
-        now[0] += 1
-        hour.prefilled(10, 20.0 * slower)
-        hour.stepped(8, 15.0 * slower)
-
-
-@pytest.mark.parametrize(
-    ("hub_id", "promised", "slower", "expected"),
-    [
-        (NEXT, Speed(10, 410), 1.0, ""),
-        (NEXT, Speed(10, 410), 1.4, ""),
-        (NEXT, Speed(10, 410), 1.6, "Qwen2.5-Coder-0.5B is faster"),
-        (NEXT, Speed(10, 200), 1.0, f"set `model` to {SMALL}"),
-        (NEXT, Speed(6, 410), 1.0, "10 ms a token"),
-        (SMALL, Speed(6, 410), 1.0, "No smaller model"),
-        (FAMILY[-1].hub_id, Speed(6, 410), 1.0, NEXT),
-    ],
-)
-def test_the_first_hour_is_compared_with_the_promise(
-    tmp_path: Path, hub_id: str, promised: Speed, slower: float, expected: str
-) -> None:
-    now, said_ = [0.0], list[str]()
-    for part in range(3):
-        hour = FirstHour(tmp_path, hub_id, promised, COSTS, lambda: now[0])
-        hour.tell = said_.append
-        work(hour, now, slower, minutes=29 if part < 2 else 20)
-        now[0] += 3 * HOUR_S
-        assert bool(said_) == (part == 2 and bool(expected))
-    assert len(said_) == bool(expected)
-    assert expected in "".join(said_)
-    again = FirstHour(tmp_path, hub_id, promised, COSTS, lambda: now[0])
-    again.tell = said_.append
-    work(again, now, slower, minutes=70)
-    assert len(said_) == bool(expected)
-
-
-def test_what_was_kept_may_be_damaged(tmp_path: Path) -> None:
-    path = first_hour._path(tmp_path)
-    path.parent.mkdir()
-    for bad in ("{", "[]", json.dumps({"use": 3}), json.dumps({"use": {NEXT: {"seconds": "x"}}})):
-        path.write_text(bad)
-        FirstHour(tmp_path, NEXT, Speed(1, 1), COSTS).stepped(1, 1.0)
-    whole = dict.fromkeys(("seconds", "step_ms", "expected_step_ms", "prompt_ms", "expected_prompt_ms"), 5.0)
-    for number in (float("nan"), float("inf"), -1e9, 10**400):
-        path.write_text(json.dumps({"use": {NEXT: whole | {"seconds": number}}}))
-        assert FirstHour(tmp_path, NEXT, Speed(1, 1), COSTS)._use.seconds == 0.0
-
-
 @pytest.mark.parametrize(("engine", "hub_id", "asked"), [("cpu-int8", SMALL, [8]), ("cpu-int4", SMALL, [4])])
 def test_a_start_compiles_no_pass_to_measure_it(
     tmp_path: Path, on: Callable[[int], Measuring], engine: str, hub_id: str, asked: list[int]
 ) -> None:
     """Only the precision in use is timed, and nothing where the model in use has other heads than the slices."""
     measuring = on(3)  # where four bits may decide
-    follow_choice(Settings(), hub_id, engine, COSTS, tmp_path, 0, quiet)
-    follow_choice(Settings(), NEXT, engine, COSTS, tmp_path / "other", 0, quiet)
+    measure_once(Settings(), hub_id, engine, tmp_path, 0, quiet)
+    measure_once(Settings(), NEXT, engine, tmp_path / "other", 0, quiet)
     assert measuring.asked == asked

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.core import GREEDY, Sampler, StepCosts
+from fastcoder_lsp.core import GREEDY, Sampler
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
-from fastcoder_lsp.model.catalogue import FAMILY
-from fastcoder_lsp.model.choice import Measured, Speed, write_measured
-from fastcoder_lsp.runtime import smaller_models
 from fastcoder_lsp.runtime.load import load_model
-from fastcoder_lsp.runtime.smaller_models import SmallerModels, smaller_model_names
+from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.runtime.start_record import read_start
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.test_exactness import request
@@ -48,7 +45,8 @@ def write_tokenizer(place: Path, letters: str) -> None:
 
 def models(folder: Path, cache: Path, *names: Path, memory_mb: int = 200) -> SmallerModels:
     settings = Settings(engine="cpu-fp32", context_tokens=128, threads=1, draft_memory_mb=memory_mb)
-    return SmallerModels(tuple(map(str, names)), settings, cache, Tokenizer.load(folder), lambda _share, _what: None)
+    named = replace(settings, draft_models=tuple(map(str, names)))
+    return SmallerModels(named, cache, Tokenizer.load(folder), lambda _share, _what: None)
 
 
 def test_they_are_loaded_once_and_lent_to_every_front(folder: Path, tmp_path: Path) -> None:
@@ -108,28 +106,6 @@ def test_a_model_that_drafts_for_itself_is_nearly_always_right(
     assert drafter.figures()["draft passes"] > 0
     smaller.close()
     engine.close()
-
-
-def test_a_smaller_model_drafts_by_itself_where_it_pays_and_fits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fastcoder_lsp.model.find", lambda *_, **__: None)
-    monkeypatch.setattr(smaller_models, "available_bytes", lambda: 64 << 30)
-    small, large = FAMILY[0].hub_id, FAMILY[1].hub_id
-    speeds = {(small, 8): Speed(2.0, 100.0)}
-    write_measured(tmp_path, Measured(speeds, 1, "k", battery=False, disturbed=0))
-
-    def names(installed: int = 64, step_ms: float = 100.0, model: str = large, **more: object) -> tuple[str, ...]:
-        monkeypatch.setattr(smaller_models, "installed_bytes", lambda: installed << 30)
-        settings = replace(Settings(), **more)  # type: ignore[arg-type]
-        return smaller_model_names(settings, model, "cpu-int8", StepCosts((1,), (step_ms,), 1.0), tmp_path, 0)
-
-    assert names() == (small,)
-    assert names(step_ms=10.0) == (), "its drafts take longer than what they save"
-    assert names(installed=8) == (), "both take more than a quarter"
-    assert names(model=small) == names(model="") == names(draft_automatic=False) == names(drafter="none") == ()
-    assert names(draft_memory_mb=64) == ()
-    assert names(draft_models=("own",)) == ("own",)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'memory.kv_mb', scope: 'machine', default: 256 },
     { name: 'drafter', scope: 'machine', default: "auto" },
     { name: 'draft.models', scope: 'machine', default: [] },
-    { name: 'draft.automatic', scope: 'machine', default: true },
     { name: 'draft.memory_mb', scope: 'machine', default: 1024 },
     { name: 'completion.max_tokens', scope: 'workspace', default: 128 },
     { name: 'languages.include', scope: 'workspace', default: [] },
