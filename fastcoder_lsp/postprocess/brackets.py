@@ -26,13 +26,11 @@ class Closed:
     Attributes:
         closes: in the order of what is due.
         again: how many of these are open again, as in `} else {`.
-        last: the offsets where each is closed last.
         own: (offset, closer) of what it leaves open itself, outermost first; it begins with those open again.
     """
 
     closes: list[tuple[int, int]]
     again: int
-    last: dict[int, int]
     own: list[tuple[int, str]]
 
 
@@ -45,9 +43,6 @@ class _BracketScan:
         self._pairs = {**CLOSER_OF, "<": ">"} if ">" in due else CLOSER_OF
         self._closes, self._own = list[tuple[int, int]](), list[tuple[int, str]]()
         self._again = 0
-        self._last = dict[int, int]()  # where each of `_due` is closed last
-        self._end = 0  # where one of them is closed last
-        self._replacing = set[int]()  # where one is opened again on the line that closed it
         self._filled = False  # whether it fills an empty pair of brackets right of the cursor
 
     def scan(self) -> Closed:
@@ -56,14 +51,14 @@ class _BracketScan:
         while at < len(text):
             plain = _PLAIN.match(text, at, begins[bisect_left(begins, at)])
             at = plain.end() if plain is not None else self._next(at)
-        return Closed(self._closes, self._again, self._last, self._own)
+        return Closed(self._closes, self._again, self._own)
 
     def _next(self, at: int) -> int:
         """Handle the sign at `at`; returns where the scan goes on."""
         text = self._text
         wanted = self._due[len(self._closes)] if len(self._closes) < len(self._due) and not self._own else ""
         if wanted and text.startswith(wanted, at) and not ARROW.match(text, at - 1, at + 1):
-            self._close(at, at + len(wanted))
+            self._closes.append((at, at + len(wanted)))
             return at + len(wanted)
         if wanted in SYMMETRIC:
             found = _INTERPOLATION.match(text, at)
@@ -83,36 +78,22 @@ class _BracketScan:
             self._open(at, inner)
         elif sign in self._pairs and (sign != "<" or text[at + 1 : at + 2].strip("=")):
             if not own:
-                self._filled = wanted == sign + self._pairs[sign] and at == self._end > 0
+                self._filled = wanted == sign + self._pairs[sign] and any(end == at for _, end in self._closes[-1:])
             self._open(at, self._pairs[sign])
         elif any(closer == end for _, end in own) and not ARROW.match(text, at - 1, at + 1):
-            self._close_own(at, closer)
+            last = max(number for number, (_, end) in enumerate(own) if end == closer)
+            self._again = min(self._again, last)
+            del own[last:]
             if self._filled and not own:
-                self._close(at, at + 1)
+                self._closes.append((at, at + 1))
             return at + len(closer)
         return at + 1
 
-    def _close(self, begin: int, end: int) -> None:
-        self._last[len(self._closes)] = begin
-        self._closes.append((begin, end))
-        self._end = end
-
     def _open(self, at: int, closer: str) -> None:
-        if (
-            self._again == len(self._own) < len(self._closes)
-            and self._due[len(self._closes) - 1 - self._again] == closer
-        ):
+        closed = len(self._closes) - self._again
+        if self._again == len(self._own) and closed and self._due[closed - 1] == closer:
             self._again += 1
-            if "\n" not in self._text[self._end : at]:
-                self._replacing.add(at)
         self._own.append((at, closer))
-
-    def _close_own(self, at: int, closer: str) -> None:
-        last = max(number for number, (_, own) in enumerate(self._own) if own == closer)
-        if self._own[last][0] in self._replacing:
-            self._last[len(self._closes) - 1 - last], self._end = at, at
-        self._again = min(self._again, last)
-        del self._own[last:]
 
 
 def scan(text: str, around: TextAround, due: list[str]) -> Closed:
@@ -156,7 +137,7 @@ def balance(text: str, around: TextAround) -> str:
     right = sum(sign in around.opened for sign in around.closers.signs) if around.closing else 0
     stand, closed = lacking + max(right - around.spare, 0), len(found.closes) - found.again
     if closed > stand:
-        return text[: found.last[stand]]
+        return text[: found.closes[stand][0]]
     return text + _closed(text, found.own[around.spare + found.again - max(lacking - closed, 0) :][::-1], around)
 
 

@@ -18,8 +18,6 @@ _SAMPLE = 400  # lines that are read to learn a document's style
 _CUSTOM = {"go": "\t", "go.mod": "\t"}
 _NO_TABS = frozenset({"elm", "fsharp", "nim", "yaml"})
 """Languages in which a tab is an error."""
-_CONTINUED = (",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">")
-"""Signs at the end of a line below which its statement may continue at any depth."""
 
 
 def indentation(text: str, around: TextAround) -> str:
@@ -58,7 +56,7 @@ def _on_empty_line(text: str, around: TextAround) -> str:
     blocks = _blocks_above(around) if around.language == "python" else None
     if blocks is not None and first.lstrip(" \t")[0] not in ")]}":
         return _in_block(first, newline + rest, *blocks, around)
-    return first.lstrip(" \t") + newline + rest if _doubled(first, width(around.left), around) else text
+    return text.removeprefix(indent(first)) if indent(first) == around.left else text
 
 
 def _blocks_above(around: TextAround) -> tuple[list[int], bool] | None:
@@ -123,28 +121,12 @@ def _columns_in(columns: list[int], opened: bool, column: int, here: int, around
         if here in columns:
             return [column if column in columns else here]
         return [one for one in columns if one > here]
-    limit, below = columns[-1], around.statement_below
+    limit = columns[-1]
     body = limit + _unit(around)
-    if below is not None and limit < below < body:
-        body = below
     if column == body or body < here:
         return [column]
-    if here <= limit:
-        return [column if column > limit or here in columns else body]
     known = steps(_near(around))
     return [body if column > here or _SELDOM * known[here - limit] < known[body - limit] else here]
-
-
-def _doubled(first: str, here: int, around: TextAround) -> bool:
-    """Whether the line `first` repeats the blanks left of the cursor, as if it began the line."""
-    if not around.left or indent(first) != around.left:
-        return False
-    if here > width(indent(around.above)) or syntax.opens_block(around.above, around.language):
-        return here > width(indent(around.above))
-    line = around.near_before.rfind(around.above)
-    is_entry = bool(around.head.openers) and around.head.openers[-1][0] < line  # the line above is one, too
-    in_prose = bool(around.head.quote or around.head.comment) or around.language not in KNOWN
-    return is_entry or in_prose or not around.above.rstrip().endswith(_CONTINUED)
 
 
 def _in_style(text: str, around: TextAround) -> str:
@@ -178,8 +160,7 @@ def _with_recipes(text: str, around: TextAround) -> str:
     lines, above = text.split("\n"), around.left if around.left.strip() else around.above
     for number, line in enumerate(lines):
         in_recipe = above.startswith("\t") or syntax.opens_block(above, "makefile")
-        begins = line.startswith(" ") and not (number == 0 and around.left.isspace())
-        if begins and line.strip() and in_recipe and not above.endswith("\\"):
+        if line.startswith(" ") and line.strip() and in_recipe:
             lines[number] = "\t" + line.lstrip()
         above = lines[number] if line.strip() else above
     return "\n".join(lines)

@@ -112,10 +112,9 @@ class TextAround:
         fits = [at for at in range(len(opened)) if all(map(str.__eq__, opened[at:], given))]
         begins = _begun(rest, below[0][0]) if below and not (right and self.closing) else None
         sure = [at for at in fits if begins is not None and begins == indent(_line_at(self.near_before, stack[at][0]))]
-        if len(sure) != 1 and balanced and count >= 0:
-            return opened, count, False
-        fits = sure or fits
-        return opened, fits[0] if len(fits) == 1 and (sure or not self.whole_after) else 0, len(sure) == 1
+        if len(sure) == 1:
+            return opened, sure[0], True
+        return opened, count if balanced and count >= 0 else 0, False
 
     @cached_property
     def is_balanced(self) -> bool:
