@@ -84,11 +84,11 @@ def _open_remote(
     from fastcoder_lsp.config.remote_access import proxy_for, read_remote_key
     from fastcoder_lsp.host.selector import BackendSelector
     from fastcoder_lsp.remote.client import NetworkOptions
-    from fastcoder_lsp.remote.host import ServerHost
+    from fastcoder_lsp.remote.host import NetworkHost
 
     network = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
     local = partial(BackendSelector, _open_shared, _open_alone)
-    return ServerHost(listener, settings, folders, texts, network, local)
+    return NetworkHost(listener, settings, folders, texts, network, local)
 
 
 def _open_shared(

@@ -47,7 +47,7 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
 
 
-def turn_over() -> None:
+def rotate() -> None:
     """Start a new file if this process's own has become long; keeps the old one on errors."""
     with suppress(OSError):
         if log_path().stat().st_size > MOST_BYTES:

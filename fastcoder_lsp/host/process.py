@@ -23,10 +23,10 @@ from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import build, keep_known, lock_path, named_address, private_folder
-from fastcoder_lsp.host.host_log import turn_over
+from fastcoder_lsp.host.host_log import rotate
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import WorkerWatch
-from fastcoder_lsp.host.server import HostServer
+from fastcoder_lsp.host.server import ConnectionAcceptor
 from fastcoder_lsp.workspace.document import OpenTexts
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class AddressLock:
         self._locked = _file(self._path)
         return True
 
-    def keep(self, server: HostServer) -> bool:
+    def keep(self, server: ConnectionAcceptor) -> bool:
         """Make deleted files of the address again; False if another host has taken the address meanwhile.
 
         If the system refuses, the next call tries again.
@@ -173,7 +173,7 @@ def run_host(
         OSError: it cannot listen at the address.
     """
     _lift_limits()
-    _be_nobodys()
+    _reset_priority()
     place = AddressLock(folder, key)
     until = time.monotonic() + limits.ending_s
     # A host there may be ending: it stops listening before it frees its memory.
@@ -205,7 +205,7 @@ def _lift_limits() -> None:
                 resource.setrlimit(number, (wanted, hard))
 
 
-def _be_nobodys() -> None:
+def _reset_priority() -> None:
     """Reset the priority: a low one of the first editor would delay all others' answers. Some systems forbid it.
 
     Called while there is one thread, because later threads inherit it.
@@ -226,7 +226,7 @@ def _answers(address: Address) -> bool:
 
 def _serve(place: AddressLock, linger_s: float, shared: LazyModelServer, version: str, limits: ProcessTimeouts) -> int:
     stopped = threading.Event()
-    server = HostServer(place.address.listen(), shared.open, version, stopped.set)
+    server = ConnectionAcceptor(place.address.listen(), shared.open, version, stopped.set)
     logger.info("waiting for editors: process %d", os.getpid())
     _on_signals()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -242,7 +242,7 @@ def _serve(place: AddressLock, linger_s: float, shared: LazyModelServer, version
 
 
 def _watch(
-    server: HostServer,
+    server: ConnectionAcceptor,
     shared: LazyModelServer,
     linger_s: float,
     stopped: threading.Event,
@@ -258,7 +258,7 @@ def _watch(
         server.wait(limits.look_s if server.fronts() else min(limits.look_s, max(linger_s - alone_s, 0.01)))
         if server.exhausted():
             return "no memory is left; editors start another process"
-        turn_over()
+        rotate()
         if not place.keep(server):
             return "another process has taken its place"
         if (stuck_s := worker.stuck_s(asking=server.asking(), loading=server.loading())) > limits.stuck_s:

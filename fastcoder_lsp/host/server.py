@@ -24,7 +24,7 @@ FIRST_S: Final = 30.0  # seconds that the first front has to connect, however so
 _MOST_OTHERS: Final = 16  # most other connections: of the command line, and those without a greeting yet
 
 
-class HostServer:
+class ConnectionAcceptor:
     """Serves fronts until it is stopped; calls `on_stop` in a connection's thread if the command line asks for it."""
 
     def __init__(self, listening: Listening, open_host: OpenHost, build: str, on_stop: Callable[[], object]) -> None:

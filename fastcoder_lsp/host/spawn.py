@@ -29,7 +29,7 @@ from fastcoder_lsp.host.connection import GreetedHost, SilentError, VersionError
 from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
-from fastcoder_lsp.host.remote import SharedProcessHost
+from fastcoder_lsp.host.shared_process import SharedProcessHost
 from fastcoder_lsp.host.transport import ProtocolError
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.document import OpenTexts

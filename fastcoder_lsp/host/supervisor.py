@@ -21,7 +21,7 @@ from fastcoder_lsp.host.liveness import Heartbeat, SilenceLimits, resume
 from fastcoder_lsp.host.transport import Codec, ProtocolError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.host.remote import SharedProcessHost
+    from fastcoder_lsp.host.shared_process import SharedProcessHost
 
 logger = logging.getLogger(__name__)
 

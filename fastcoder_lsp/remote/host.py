@@ -113,8 +113,8 @@ def _while_standing_in(status: Status, why: Reason) -> Status:
 _SAYS_LOADING_S: Final = 5.0  # after this time the status says what a server may be doing
 
 
-class ServerHost:
-    """A remote server as the model's host; `host.remote.SharedProcessHost` is the shared process on this machine.
+class NetworkHost:
+    """A remote server as the model's host; the shared process on this machine is `SharedProcessHost`.
 
     `open_local` opens the model on this machine, for `remote.fallback`. `listener` receives events, on the scheduler's
     thread, the loop's or the local model's.

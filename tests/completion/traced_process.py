@@ -33,8 +33,8 @@ from fastcoder_lsp.host.host_log import log_to_stderr
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.local import ModelServer
 from fastcoder_lsp.host.process import LazyModelServer, run_host
-from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.host.selector import BackendSelector
+from fastcoder_lsp.host.shared_process import SharedProcessHost
 from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.lsp.methods import METHODS
 from fastcoder_lsp.lsp.server import ServeOptions, serve

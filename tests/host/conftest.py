@@ -12,8 +12,8 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address, LoopbackAddress
-from fastcoder_lsp.host.remote import SharedProcessHost
-from fastcoder_lsp.host.server import HostServer
+from fastcoder_lsp.host.server import ConnectionAcceptor
+from fastcoder_lsp.host.shared_process import SharedProcessHost
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost
 
@@ -29,7 +29,7 @@ class Place:
         self.start()
 
     def start(self) -> None:
-        self.server = HostServer(self.address.listen(), self._open, BUILD, lambda: None)
+        self.server = ConnectionAcceptor(self.address.listen(), self._open, BUILD, lambda: None)
         threading.Thread(target=self.server.serve, daemon=True).start()
 
     def front(

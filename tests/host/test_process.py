@@ -26,7 +26,7 @@ from fastcoder_lsp.host.control import find_hosts, stop_host
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.process import MOST_FILES
-from fastcoder_lsp.host.remote import SharedProcessHost
+from fastcoder_lsp.host.shared_process import SharedProcessHost
 from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.examples import examples

@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
-from fastcoder_lsp.remote.host import ServerHost
+from fastcoder_lsp.remote.host import NetworkHost
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.completion.listening import Heard
 from tests.host.scripted import ScriptedHost
@@ -44,11 +44,11 @@ class Front:
         heard = Heard()
         self.statuses, self.notices, self.lates = heard.statuses, heard.notices, heard.lates
 
-        def open_host(listener: HostListener) -> ServerHost:
+        def open_host(listener: HostListener) -> NetworkHost:
             used = network or NetworkOptions(lambda: "")
             opener = local or ScriptedHost
             roots = dict.fromkeys(folders, self.settings)
-            return ServerHost(
+            return NetworkHost(
                 listener, self.settings, roots, OpenTexts(), used, opener, timeouts or Timeouts(), pauses_s
             )
 

@@ -13,7 +13,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
 from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.excerpt import MAX_CHARACTERS
-from fastcoder_lsp.remote.host import ServerHost
+from fastcoder_lsp.remote.host import NetworkHost
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.opened import until
@@ -36,8 +36,8 @@ class Workspace:
         settings = replace(Settings(), remote_url=url, remote_fallback=False, context_enabled=context)
         self.settings = settings
 
-        def open_host(listener: HostListener) -> ServerHost:
-            return ServerHost(
+        def open_host(listener: HostListener) -> NetworkHost:
+            return NetworkHost(
                 listener, settings, {root: settings}, OpenTexts(), NetworkOptions(lambda: ""), ScriptedHost
             )
 

@@ -215,7 +215,7 @@ def test_the_shelf_stays_within_its_memory(tmp_path: Path) -> None:
     recipe = tiny_recipe(tmp_path)
     slots = 12_000
     engine = build(recipe, MeanDevice(slots * recipe.shape.slot_numbers * 4))
-    shelf = engine.static._shelf
+    shelf = engine.static._saved_prefixes
     for document in range(20):
         engine.prefill([(document * 7 + i) % VOCABULARY for i in range(900)], never)
         assert sum(kept.slots.nbytes for kept in shelf._kept) <= slots * recipe.shape.slot_numbers

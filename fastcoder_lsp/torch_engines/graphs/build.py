@@ -17,7 +17,7 @@ from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.weights import HEAD
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.torch_engines.graphs.cache import Shelf, StaticCache
+from fastcoder_lsp.torch_engines.graphs.cache import SavedPrefixes, StaticCache
 from fastcoder_lsp.torch_engines.graphs.device import Device
 from fastcoder_lsp.torch_engines.graphs.engine import StaticBackend, StaticEngine
 from fastcoder_lsp.torch_engines.graphs.plan import LEAST_CONTEXT, Plan, affordable_context, plan, require
@@ -147,7 +147,7 @@ def _finish(recipe: Recipe, programs: Programs, size: Plan, device: Device) -> S
             programs.launch_singly()
             recipe.notes.append(f"steps are launched operation by operation, which is slower: {objection}")
     recipe.notes.extend(sorted(programs.graphs.notes))
-    shelf = Shelf(device.memory().free // SHELF_SHARE)
+    shelf = SavedPrefixes(device.memory().free // SHELF_SHARE)
     backend = StaticBackend(recipe.name, programs, programs.transformer.cache, shelf, device, recipe.shape)
     info = EngineInfo(
         name=recipe.name,

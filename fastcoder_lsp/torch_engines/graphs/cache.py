@@ -107,7 +107,7 @@ class _SavedSlots:
     slots: Saved
 
 
-class Shelf:
+class SavedPrefixes:
     """Kept prefixes, the latest last; at most `limit_bytes` of them together."""
 
     def __init__(self, limit_bytes: int) -> None:

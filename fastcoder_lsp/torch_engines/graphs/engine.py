@@ -28,7 +28,7 @@ from fastcoder_lsp.core.arrays import Floats, Int64s
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.torch_engines.graphs.cache import Shelf, StaticCache
+from fastcoder_lsp.torch_engines.graphs.cache import SavedPrefixes, StaticCache
 from fastcoder_lsp.torch_engines.graphs.device import Device
 from fastcoder_lsp.torch_engines.graphs.programs import TOP_K, Program, Programs
 from fastcoder_lsp.torch_engines.graphs.verifier import HEAD, StepVariant
@@ -38,13 +38,13 @@ class StaticBackend:
     """A backend over captured programs; `shelf` keeps prefixes that leave the cache."""
 
     def __init__(
-        self, name: str, programs: Programs, cache: StaticCache, shelf: Shelf, device: Device, shape: Shape
+        self, name: str, programs: Programs, cache: StaticCache, shelf: SavedPrefixes, device: Device, shape: Shape
     ) -> None:
         self.name, self.device, self.vocabulary, self._eps = name, device.name, shape.vocabulary, shape.eps
         self.capacity, self.chunk = programs.plan.capacity, programs.plan.reads[-1]
         self.layers, self.sublayers = shape.layers, 2 * shape.layers
         self.programs = programs
-        self._cache, self._shelf, self._device = cache, shelf, device
+        self._cache, self._saved_prefixes, self._device = cache, shelf, device
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ class StaticBackend:
             raise
 
     def _keep(self, layers: Sequence[int]) -> None:
-        self._shelf.clear()
+        self._saved_prefixes.clear()
         self.programs.forget()
         self._cache.keep_states(layers)
         self.programs.warm_up_again()
@@ -121,9 +121,9 @@ class StaticBackend:
     def recall(self, held: Tokens, wanted: Tokens) -> int:
         """Before the cache changes to `wanted`, shelve the rest, restore a shelved prefix, and return its length."""
         if not wanted:
-            self._shelf.clear()
+            self._saved_prefixes.clear()
             return 0
-        return self._shelf.exchange(self._cache, held, wanted)
+        return self._saved_prefixes.exchange(self._cache, held, wanted)
 
     def failed(self, why: RuntimeError) -> None:
         """Report an error to the device."""
@@ -132,7 +132,7 @@ class StaticBackend:
     def close(self) -> None:
         """Free the memory at once: programs and their graphs are a cycle, which is collected late or never."""
         self.programs.close()
-        self._shelf.clear()
+        self._saved_prefixes.clear()
         del self.programs, self._cache
         gc.collect()
         self._device.release()
