@@ -55,7 +55,8 @@ def fit(text: str, around: TextAround) -> str:
     if keeps_line_end(text, around):
         return _whole_line(text, right, around)
     tail = text[len(body) :] if "\n" in body else text[len(body) :].partition("\n")[0]
-    if not tail and _repeats(body, right, around):
+    stands = right.startswith(body) and not in_word(body, right[len(body) :])
+    if stands or (not tail and _repeats(body, right, around)):
         return ""
     if "\n" in text[len(body) :] and "\n" not in body and wordy(right[covered(body, around) :][:1]):
         return ""
