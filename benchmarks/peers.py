@@ -48,7 +48,16 @@ ROWS = 64
 """Of one verification by `auto`, at most."""
 LLAMA_CONTEXT = 8192
 """Tokens of llama.cpp's context, which its slots share."""
-DECODED = ("", "ms a token", "tokens a pass", "prefill, ms a token", "as its plain", "as ours", "start, s", "MB")
+DECODED = (
+    "",
+    "ms a token",
+    "tokens a pass",
+    "prefill, ms a token",
+    "same as without drafting",
+    "same as cpu-int8",
+    "start, s",
+    "MB",
+)
 TYPED = ("", "keys with text", "n", "wait, ms p50", "p95", "accepted", "requests")
 FEWEST = 20
 """Waits that a 95th percentile needs."""

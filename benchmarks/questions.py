@@ -1,9 +1,9 @@
 """Questions to a model, and ways of asking them, to be compared with each other: arms of an experiment.
 
 The product's own prompt builder makes every prompt. Single lines of whole repositories are questions: any line of code,
-or one that calls what another file defines. No leak: a line that stands in another file below the same line as here, so
-that the code was copied, is no question; nor is one that begins or continues an import, a definition, a comment or a
-text. Lines of recorded histories are questions, too, where a change may well be a copy.
+or one that calls what another file defines. To avoid leaks, lines that were probably copied are left out: the same two
+lines occur in another file. So are lines that begin or continue an import, a definition, a comment or a text. Lines of
+recorded histories are questions, too, where a change may well be a copy.
 """
 
 import random

@@ -43,7 +43,7 @@ _HERE, _BEFORE, _ELSEWHERE = 0.5, 0.35, 0.25
 """Probability that a replacement is repeated: this answer's, an earlier change's; the factor after another token."""
 _ON: Final = 0.95  # probability that a repeated replacement goes on
 _UNKNOWN, _ANYWHERE = 0.004, 0.001
-"""Likelihoods of a token that no state predicts: new text, and a place in the old text, near the one that was left."""
+"""Probability that the next token is new text, and that it continues elsewhere in the old text, near the place left."""
 _STATES, _BRANCHES, _PLACES, _MATCH = 10, 4, 64, 24
 """States that are kept, quotes that are followed, places that are searched for them, and the longest match of one."""
 _VARIED: Final = 8  # the shortest quote that may go on after another token

@@ -123,9 +123,8 @@ class Runtime:
     ) -> Prompt:
         """The document's prompt at `offset`, from the second cache if that costs no extra token.
 
-        In the middle of a line the caches are exchanged only if the window is read anew or is a short one; otherwise
-        suggestions would change under the typist's hands. A whole window may cost a key a few tokens more than a short
-        one.
+        In the middle of a line the caches are exchanged only if the window is read anew or is a short one. Otherwise a
+        suggestion could change while the user types it. The full prompt can make a key a few tokens dearer.
 
         Args:
             snapshot: the document.

@@ -37,12 +37,12 @@ LINE_STEPS = 16  # steps without drafts that usually make a line
 _LINE_PREFILL = 256  # new tokens of a prompt after a move within the same file
 _MOST_INVOKED_MS = 60_000.0  # the user has given up after this time; longer than the settings allow
 MOST_MS = 8500.0
-"""Bound on all work after a request, whatever the setting: ten seconds later the machine is idle…"""
+"""Work after a request stops after this time, whatever the setting."""
 PREPARING_MS = 14_000.0
-"""Bound on work after a request where a prompt is prepared: a slow machine needs it to read the longest one."""
+"""The same where a prompt is prepared: a slow machine needs it to read the longest one."""
 OWED_MS = 30_000.0
-"""…unless nothing was shown at the place yet and no other limit is set: then the text is made for the waiting client
-first, and the time reserved for preparing comes after it."""
+"""The same where nothing was shown at the place yet, and no other limit is set: the waiting client's text comes first,
+and the time reserved for preparing after it."""
 _CHARGED_MS = 1000.0  # a longer piece of work was interrupted; the budget is charged no more than this for it
 
 

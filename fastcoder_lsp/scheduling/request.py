@@ -169,8 +169,8 @@ def _cut_after(head: str, cut: Callable[[str], int | None]) -> Callable[[str], i
 
 
 _TRIED = 2
-"""How many first pieces of a request, a stretch of its prompt and a step, run even where they seem not to fit, while
-half of its time is left: only trying corrects an estimate from a stall."""
+"""A request may run its first pieces (a stretch of its prompt, and a step) even if they look too slow, while half of
+its budget is left. Otherwise one stall would distort the estimate for good."""
 
 
 class ActiveRequest:
