@@ -25,7 +25,7 @@ from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve
 from fastcoder_lsp.config.environment import python_command
-from fastcoder_lsp.core import CompletionRequest
+from fastcoder_lsp.core import CompletionRequest, at_once
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.errors import FastcoderError, UsageError
@@ -72,7 +72,7 @@ class FullAnswer:
 
     def prompt(self, request: CompletionRequest) -> Prompt:
         """The prompt of a request, which depends on the earlier requests for the same document."""
-        return self._runtime.prompts.build(request.snapshot, request.offset)
+        return at_once(self._runtime.prompts.build(request.snapshot, request.offset))
 
     def text(self, request: CompletionRequest) -> str:
         return _suggest(self._runtime, request)
@@ -88,7 +88,7 @@ class FullAnswer:
 def _suggest(runtime: Runtime, request: CompletionRequest) -> str:
     place = place_of(request)
     estimator = LatencyEstimator(runtime.costs, _milliseconds)
-    generation = begin(runtime, estimator, _milliseconds, request, place, (), Spans())
+    generation = at_once(begin(runtime, estimator, _milliseconds, request, place, ()))
     while not generation.finished:
         generation.work(math.inf)
     rest = generation.made().rest(place)

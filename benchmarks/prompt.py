@@ -16,7 +16,7 @@ from benchmarks.typist import cursors
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -96,13 +96,13 @@ def replay(
             kind = first if not key else "enter" if key.startswith("\n") else "line"
             now, offset = Snapshot(typed.path, typed.path, typed.language, 0, before + after), len(before)
             started = time.perf_counter()
-            prompt = builder.build(now, offset, room=room).tokens
+            prompt = at_once(builder.build(now, offset, room=room)).tokens
             costs.ms.append((time.perf_counter() - started) * 1e3)
             # The last token is always run again: its logits are what is asked for.
             costs.tokens[kind].append(max(1, len(prompt) - common_prefix(cached, prompt)))
             cached = prompt
         if builder.is_short(typed.path):
-            builder.plan(now, offset)
+            at_once(builder.plan(now, offset))
             prompt = builder.exchange(now, offset).tokens
             costs.tokens["behind"].append(len(prompt) - common_prefix(cached, prompt))
             cached = prompt

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from benchmarks.datasets import Repository, histories
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Pieces, Snapshot, at_once, ready
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
@@ -110,7 +110,7 @@ def prompt_of(
         usual, limit=usual.limit + way.context_tokens, anchored=way.anchored, context_tokens=way.context_tokens
     )
     builder = PromptBuilder(tokenizer, options, product if way.product else context)
-    return builder.build(now, len(question.before))
+    return at_once(builder.build(now, len(question.before)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,12 @@ class _ByWords:
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         del kept  # every question is a document's first one
         around = self.repository
         ask = query_at(snapshot.text, offset, around.index, around.terms)
-        found = retrieve(ask, snapshot, offset, shown, around.index, around.terms, around.words.get)
+        index, terms, words = around.index, around.terms, around.words
+        found = yield from retrieve(ask, snapshot, offset, shown, index, terms, lambda key: ready(words.get(key)))
         return PromptContext(found, around.name, snapshot.path or "")
 
     def may_show(self, sources: Collection[str]) -> bool:  # noqa: ARG002 the interface

@@ -29,6 +29,7 @@ from fastcoder_lsp.core import (
     Engine,
     Engines,
     Late,
+    Pieces,
     Prefilled,
     ShouldStop,
     Snapshot,
@@ -278,7 +279,7 @@ class DiskContext(Context):
     @override
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         return self._context.find(self._placed(snapshot), offset, shown, kept)
 
     @override

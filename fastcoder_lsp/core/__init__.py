@@ -26,6 +26,7 @@ from fastcoder_lsp.core.engine import (
     SkimmingEngine,
     StepCosts,
 )
+from fastcoder_lsp.core.pieces import Pieces, at_once, ready
 from fastcoder_lsp.core.requests import (
     Change,
     Completion,
@@ -63,6 +64,7 @@ __all__ = [
     "KeepingEngine",
     "Late",
     "LaunchingEngine",
+    "Pieces",
     "Prefilled",
     "Preparing",
     "Progress",
@@ -81,4 +83,6 @@ __all__ = [
     "TracedToken",
     "Verified",
     "Yank",
+    "at_once",
+    "ready",
 ]

@@ -7,12 +7,14 @@ words may share one, which costs a little precision and no vocabulary.
 import re
 import sys
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from zlib import crc32
 
 import numpy as np
 
+from fastcoder_lsp.core import Pieces
 from fastcoder_lsp.core.arrays import Int32s
 
 TERMS = 1 << 20  # numbers that a word may have
@@ -22,6 +24,7 @@ _KNOWN = 10_000  # identifiers whose numbers are remembered: three megabytes
 _IDENTIFIER = re.compile(r"\n|[^\W\d]\w+")
 _IDENTIFIER_ASCII = re.compile(r"\n|[A-Za-z_]\w+", re.ASCII)  # the same for ASCII texts, in less time
 _LINE_END = -1  # the end of a line, among the numbers of words
+_PIECE = 16_000  # characters of a part of a text, in some two milliseconds
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
 
@@ -36,6 +39,17 @@ class LineTerms:
     def lines(self) -> int:
         """How many lines the text has."""
         return len(self.starts_L) - 1
+
+    @classmethod
+    def joined(cls, parts: "Sequence[LineTerms]") -> "LineTerms":
+        """The words of a text from those of its parts, which all but the last one end with a line feed."""
+        if len(parts) == 1:
+            return parts[0]
+        *others, last = parts
+        before = np.cumsum([0, *(len(part.terms_W) for part in others)], dtype=np.int32)
+        starts = [part.starts_L[:-2] + begin for part, begin in zip(others, before, strict=False)]
+        terms = np.concatenate([part.terms_W for part in parts])
+        return cls(terms, np.concatenate([*starts, last.starts_L + before[-1]]))
 
 
 class Terms:
@@ -64,6 +78,16 @@ class Terms:
         starts[1:-1] = ends - np.arange(len(ends))
         starts[-1] = len(numbers) - len(ends)
         return LineTerms(numbers[numbers != _LINE_END], starts)
+
+    def by_pieces(self, text: str) -> "Pieces[tuple[LineTerms, bool]]":
+        """`of_lines`, part by part; and whether no identifier lacks its number (see `allow`)."""
+        parts, begin, complete = list[LineTerms](), 0, True
+        while begin < len(text) or not parts:
+            end = text.find("\n", begin + _PIECE) + 1 or len(text)
+            parts.append(self.of_lines(text[begin:end]))
+            complete, begin = complete and not self.exhausted, end
+            yield
+        return LineTerms.joined(parts), complete
 
     def of(self, text: str) -> Int32s:
         """All words of a text in their order."""

@@ -6,7 +6,7 @@ It keeps one anchor for each document, and a plan of the code of other files to 
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Pieces, Snapshot, at_once
 from fastcoder_lsp.core.bounded import line_above, number_of_line
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import LatestDocuments
@@ -78,7 +78,9 @@ class PromptBuilder:
         self._plans: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
         self._built: LatestDocuments[Prompt] = LatestDocuments(self.options.documents)
 
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
+    def build(
+        self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None
+    ) -> Pieces[Prompt]:
         """The prompt for a completion at `offset` of `snapshot`, whose neighbours precede its text.
 
         Args:
@@ -90,10 +92,10 @@ class PromptBuilder:
         """
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
-        anchor = self._anchor_at(snapshot, text, offset, hurried=hurried, room=room)
+        anchor = yield from self._anchor_at(snapshot, text, offset, hurried=hurried, room=room)
         return self._store(snapshot.uri, anchor, text, offset)
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         """Set the anchor here in a pause, so that the next keystrokes find everything computed; returns the prompt.
 
         Other code may be exchanged, but never in the middle of a line: a user who continues there soon finds the prompt
@@ -101,7 +103,7 @@ class PromptBuilder:
         """
         text, offset = _whole(snapshot, offset)
         last = self._valid_anchor(snapshot.uri)
-        anchor = self._anchored(snapshot, text, offset, last, exchange=not begun(text, offset))
+        anchor = yield from self._anchored(snapshot, text, offset, last, exchange=not begun(text, offset))
         return self._store(snapshot.uri, anchor, text, offset)
 
     def is_short(self, uri: str) -> bool:
@@ -120,16 +122,16 @@ class PromptBuilder:
         """Whether a document's prompt will be replaced: by a complete one, or one with other code."""
         return uri in self._plans or self.is_partial(uri)
 
-    def plan(self, snapshot: Snapshot, offset: int) -> None:
+    def plan(self, snapshot: Snapshot, offset: int) -> Pieces[None]:
         """Plan the prompt that `build` would make here for an unknown document, so that a pause changes nothing."""
         text, offset = _whole(snapshot, offset)
-        last = self._valid_anchor(snapshot.uri)
-        if last is None:
+        if self._valid_anchor(snapshot.uri) is None:
             return
-        anchor = self._anchored(snapshot, text, offset, None, exchange=True)
-        if not last.context.searched:
+        anchor = yield from self._anchored(snapshot, text, offset, None, exchange=True)
+        last = self._valid_anchor(snapshot.uri)  # another prompt may have been built meanwhile
+        if last is not None and not last.context.searched:
             self._anchors.put(snapshot.uri, replace(last, context=replace(last.context, searched=True)))
-        here = self._anchor_at(snapshot, text, offset)
+        here = yield from self._anchor_at(snapshot, text, offset)
         if self._prompt(anchor, text, offset) == self._prompt(here, text, offset):
             self._anchors.put(snapshot.uri, replace(here, short=False))
             self._plans.forget(snapshot.uri)
@@ -145,7 +147,7 @@ class PromptBuilder:
     def exchange(self, snapshot: Snapshot, offset: int) -> Prompt:
         """Replace the present prompt by the planned one, if that is still allowed; returns the prompt here."""
         text, offset = _whole(snapshot, offset)
-        anchor = self._planned(snapshot, text, offset) or self._anchor_at(snapshot, text, offset)
+        anchor = self._planned(snapshot, text, offset) or at_once(self._anchor_at(snapshot, text, offset))
         self._plans.forget(snapshot.uri)
         return self._store(snapshot.uri, anchor, text, offset)
 
@@ -194,13 +196,13 @@ class PromptBuilder:
 
     def _anchor_at(
         self, snapshot: Snapshot, text: str, offset: int, *, hurried: bool = False, room: int | None = None
-    ) -> Anchor:
+    ) -> Pieces[Anchor]:
         """The document's anchor, moved with its text, or a new one if it is void."""
         last = self._valid_anchor(snapshot.uri)
         if last is not None and (moved := self._moved(last, text, offset)) is not None:
             return moved
         lean = hurried and self.options.context_later
-        anchor = self._anchored(snapshot, text, offset, last, exchange=False, lean=lean)
+        anchor = yield from self._anchored(snapshot, text, offset, last, exchange=False, lean=lean)
         if room is None or self._new(snapshot.uri, anchor, text, offset) <= room:
             return anchor
         if last is None and anchor.context.tokens:
@@ -256,7 +258,7 @@ class PromptBuilder:
 
     def _anchored(
         self, snapshot: Snapshot, text: str, offset: int, last: Anchor | None, *, exchange: bool, lean: bool = False
-    ) -> Anchor:
+    ) -> Pieces[Anchor]:
         """A new anchor at the cursor; it keeps the last one's window start and context if possible.
 
         `last`: the anchor so far, if its code of other files may still be shown. `exchange`: that code may change.
@@ -276,7 +278,7 @@ class PromptBuilder:
         elif lean:
             shown = NO_CONTEXT_YET
         else:
-            shown = self._encode_context(
+            shown = yield from self._encode_context(
                 replace(snapshot, text=text), offset, (start, end), last.context if last else None
             )
         return Anchor(
@@ -293,17 +295,18 @@ class PromptBuilder:
 
     def _encode_context(
         self, snapshot: Snapshot, offset: int, window: tuple[int, int], kept: EncodedContext | None
-    ) -> EncodedContext:
+    ) -> Pieces[EncodedContext]:
         """Code of other files for a prompt; `kept` itself if an exchange would gain too little."""
         budget = self.options.context_tokens
         if not budget:
             return replace(NO_CONTEXT_YET, searched=True)
-        found = self._context.find(snapshot, offset, window, kept.found if kept is not None else None)
+        found = yield from self._context.find(snapshot, offset, window, kept.found if kept is not None else None)
         if kept is not None and found is kept.found:
-            return replace(kept, searched=True)
-        return EncodedContext(
-            *encode_context(self._tokenizer, self.template, found, language=snapshot.language, budget=budget)
-        )
+            shown = replace(kept, searched=True)
+        else:
+            encoded = encode_context(self._tokenizer, self.template, found, language=snapshot.language, budget=budget)
+            shown = EncodedContext(*(yield from encoded))
+        return shown if self._may_show(shown) else NO_CONTEXT_YET  # the rules may have changed during the search
 
     def _valid_anchor(self, uri: str) -> Anchor | None:
         anchor = self._anchors.get(uri)
@@ -316,7 +319,7 @@ class PromptBuilder:
             return None
         moved = self._moved(planned, text, offset)
         if moved is None and not self._is_anchored:  # without anchors only the code of other files is planned
-            moved = replace(self._anchor_at(snapshot, text, offset), context=planned.context)
+            moved = replace(at_once(self._anchor_at(snapshot, text, offset)), context=planned.context)
         if moved is None or not self._may_show(planned.context):
             self._plans.forget(snapshot.uri)
             return None

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Pieces, Snapshot, ready
 from fastcoder_lsp.prompt.templates import Template
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -46,7 +46,7 @@ class Context(Protocol):
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         """Snippets for the cursor at `offset`, best first; may read the disk.
 
         `shown`: the prompt's window, characters from…to; no snippet overlaps it. `kept`: the prompt's snippets so far,
@@ -63,9 +63,9 @@ class NoContext:
     def observe(self, snapshot: Snapshot) -> None:
         """Ignore the text."""
 
-    def find(self, *_: object, **_named: object) -> PromptContext:
+    def find(self, *_: object, **_named: object) -> Pieces[PromptContext]:
         """Find no snippets."""
-        return NOTHING
+        return ready(NOTHING)
 
     def may_show(self, sources: Collection[str]) -> bool:
         """Allow only prompts without other files."""
@@ -92,10 +92,10 @@ class GivenExtras:
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         """The client's chunks, the latest first; `kept` while all its snippets are among them."""
         if not snapshot.extras:
-            return self._fallback.find(snapshot, offset, shown, kept)
+            return (yield from self._fallback.find(snapshot, offset, shown, kept))
         given = {(extra.name, extra.text) for extra in snapshot.extras}
         if kept is not None and kept.snippets and all((one.path, one.text) in given for one in kept.snippets):
             return kept
@@ -111,7 +111,7 @@ class GivenExtras:
 
 def encode_context(
     tokenizer: Tokenizer, template: Template, found: PromptContext, *, language: str, budget: int
-) -> tuple[tuple[int, ...], PromptContext]:
+) -> Pieces[tuple[tuple[int, ...], PromptContext]]:
     """The tokens before the prefix mark, and the snippets in them: the best that fit `budget`, the best last."""
     best = sorted(found.snippets, key=lambda snippet: -snippet.score)
     pieces: list[list[int]] = []
@@ -122,6 +122,7 @@ def encode_context(
             budget -= len(piece)
             pieces.append(piece)
             taken.append(replace(snippet, tokens=len(piece)))
+        yield
     if not pieces:
         return (), NOTHING
     head = (

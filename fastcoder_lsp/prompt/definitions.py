@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from fastcoder_lsp.core import Definition, Snapshot
+from fastcoder_lsp.core import Definition, Pieces, Snapshot
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, WordQuery, around, imports_above, worth
@@ -40,27 +40,28 @@ _OPEN, _CLOSED = re.compile(r"[(\[]"), re.compile(r"[)\]]")
 
 def heads(
     query: WordQuery, definitions: Sequence[Definition], pieces: Sequence[ContextSnippet], load: Load, terms: Terms
-) -> Iterator[ContextSnippet]:
+) -> Pieces[list[ContextSnippet]]:
     """Heads of definitions of names at the cursor, scored like pieces of code.
 
     `definitions`: the nearest first; their paths are keys of `load`. `pieces`: the other pieces of the prompt, best
     first.
     """
-    room, seen = MAX_CHARACTERS, set[tuple[str, int]]()
+    room, seen, found = MAX_CHARACTERS, set[tuple[str, int]](), list[ContextSnippet]()
     for one in definitions:
         if one.name and not np.isin(terms.of(one.name)[:1], query.terms_Q).any():
             continue
-        file = load(one.path)
+        file = yield from load(one.path)
         lines = file.text.split("\n") if file is not None else []
         at = _place(lines, one)
         if at is None or (one.path, at) in seen or _is_shown(one.path, at + 1, pieces):
             continue
         seen.add((one.path, at))
         text = head_of(lines, at)
-        value = worth(query, [text], terms)
+        value = yield from worth(query, [text], terms)
         if len(text) <= room and value > 0:
             room -= len(text)
-            yield ContextSnippet(one.path, text, value, one.path, line=at + 1)
+            found.append(ContextSnippet(one.path, text, value, one.path, line=at + 1))
+    return found
 
 
 def head_of(lines: Sequence[str], at: int) -> str:
@@ -131,7 +132,7 @@ _DEFINES = (
 )
 
 
-def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[ContextSnippet, ...]:
+def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> Pieces[tuple[ContextSnippet, ...]]:
     """The definitions of imported names near the cursor, the nearest name's first."""
     above = around(snapshot.text[:offset], offset, ABOVE, 0)
     near = f"{above}\n{around(snapshot.text, offset, 0, BELOW)}"
@@ -141,7 +142,8 @@ def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[C
     for name in sorted(at, key=lambda one: -at[one])[:MAX_NAMES]:
         own, keys = names[name]
         for key in keys:
-            file = load(key)
+            file = yield from load(key)
+            yield
             if file is None:
                 continue
             if (defined := _definition(file.text, own, room)) is not None:

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from fastcoder_lsp.core import Snapshot, bounded
+from fastcoder_lsp.core import Pieces, Snapshot, bounded
 from fastcoder_lsp.core.arrays import Floats, Int32s
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
@@ -58,7 +58,7 @@ class FileWords:
     lines: LineTerms
 
 
-Load = Callable[[str], FileWords | None]
+Load = Callable[[str], Pieces[FileWords | None]]
 """Reads a file by its key in the index; None if it may not be read, or does not exist."""
 
 
@@ -89,15 +89,16 @@ def retrieve(
     terms: Terms,
     load: Load,
     near: Sequence[str] = (),
-) -> tuple[ContextSnippet, ...]:
+) -> Pieces[tuple[ContextSnippet, ...]]:
     """The document's imports above its window, and pieces of it and of other files that resemble the code at a cursor.
 
     Best first, with the index's keys as paths; those of the document have no source. `shown`: the window, characters
     from…to. `near`: files that are searched in any case.
     """
     ranked = dict.fromkeys((*near, *index.best(query.terms_Q, MAX_RANKED)))
-    files = _others(ranked, snapshot, offset, load, MAX_FILES + len(near))
-    own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
+    yield
+    files = yield from _others(ranked, snapshot, offset, load, MAX_FILES + len(near))
+    own = yield from _own(snapshot.text, offset, shown, terms)
     searched = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces, the document's is taken
     known = _lines_in(snapshot.text[slice(*shown)])
     lines_of = cache(lambda key: searched[key].text.split("\n"))  # a file may have many candidates
@@ -125,14 +126,17 @@ def retrieve(
     return tuple(pieces)
 
 
-def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, most: int) -> dict[str, FileWords]:
+def _others(
+    ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, most: int
+) -> Pieces[dict[str, FileWords]]:
     """The first files that may be read and are not copies of the document or of each other."""
     files: dict[str, FileWords] = {}
     document = _lines_in(snapshot.text[max(offset - MAX_OWN, 0) : offset + MAX_OWN])
     for key in ranked:
-        found = load(key) if key != snapshot.path else None
+        found = (yield from load(key)) if key != snapshot.path else None
         if found is not None and not _is_copy(found.text, document, files.values()):
             files[key] = found
+        yield
         if len(files) >= most:
             break
     return files
@@ -186,32 +190,41 @@ def best_pieces(
     return taken
 
 
-def worth(query: WordQuery, texts: Sequence[str], terms: Terms) -> float:
+def worth(query: WordQuery, texts: Sequence[str], terms: Terms) -> Pieces[float]:
     """The weights of all words of a query that some pieces contain together."""
     if not texts or not len(query.terms_Q):
         return 0.0
-    held = [np.isin(query.terms_Q, terms.of(text)) for text in texts]
+    held = []
+    for text in texts:
+        lines, _ = yield from terms.by_pieces(text)
+        held.append(np.isin(query.terms_Q, lines.terms_W))
     return float(query.weights_Q @ np.any(held, axis=0))
 
 
-def related(query: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> tuple[ContextSnippet, ...]:
+def related(query: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> Pieces[tuple[ContextSnippet, ...]]:
     """Pieces without those that share little more than common words, such as `return`, with the cursor's lines."""
     distinctive = ~np.isin(query.terms_Q, terms.of(_COMMON))
     asked = WordQuery(query.terms_Q[distinctive], query.weights_Q[distinctive])
-    worths = [worth(asked, [piece.text], terms) for piece in pieces]
+    worths = []
+    for piece in pieces:
+        value = yield from worth(asked, [piece.text], terms)
+        worths.append(value)
     least = MIN_WORTH * max(worths, default=0.0)
     return tuple(piece for piece, value in zip(pieces, worths, strict=True) if not piece.line or value > least)
 
 
-def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, int, FileWords]]:
-    """The document above and below its window, each with a key, which is not a path, and the number of lines above."""
+def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Pieces[dict[str, tuple[int, FileWords]]]:
+    """The document above and below its window, by a key, which is not a path; each with the number of lines above."""
     first = text.find("\n", max(offset - MAX_OWN, 0)) + 1 if offset > MAX_OWN else 0
     above, below = text[first : shown[0]], text[shown[1] : offset + MAX_OWN]
     after = below.find("\n") + 1
     parts = (("<above", first, above[: above.rfind("\n") + 1]), ("<below", shown[1] + after, below[after:]))
+    own = {}
     for key, begin, part in parts:
         if part.strip():
-            yield key, text.count("\n", 0, begin), FileWords(part, terms.of_lines(part))
+            lines, _ = yield from terms.by_pieces(part)
+            own[key] = text.count("\n", 0, begin), FileWords(part, lines)
+    return own
 
 
 def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> bool:

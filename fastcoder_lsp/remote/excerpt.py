@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.postprocess.text_around import FAR
@@ -243,7 +243,8 @@ class SnippetFinder:
         if kept is not None and not context.may_show(sources):
             kept = None
         if kept is None or question.asked_ms - since_ms > _PAUSE_MS:
-            kept, since_ms = context.find(snapshot, offset, window(snapshot.text, offset), kept), question.asked_ms
+            search = context.find(snapshot, offset, window(snapshot.text, offset), kept)
+            kept, since_ms = at_once(search), question.asked_ms
         # An empty result may mean that indexing goes on: search again even without a pause in typing.
         latest.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
         return _best_that_fit(kept)

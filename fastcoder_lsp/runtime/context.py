@@ -3,7 +3,7 @@
 Candidates are the first of the folder's word index, open documents, definitions of names at the cursor as the editor's
 other servers know them, and a new file's tests; `prompt/retrieval` ranks pieces. A snippet is shown only if its file
 may be read at that moment, and without lines that look like secrets. Runs on the model's thread when a prompt is
-chosen, never for a key that only appends.
+chosen, never for a key that only appends; in small pieces, between which that thread serves other clients.
 """
 
 import time
@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
-from fastcoder_lsp.core import Definition, Snapshot
+from fastcoder_lsp.core import Definition, Pieces, Snapshot
 from fastcoder_lsp.core.bounded import line_above, number_of_line
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet, PromptContext
@@ -117,7 +117,7 @@ class RepositoryContext:
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         """Snippets for the cursor at `offset`, best first; none for a document outside all folders."""
         path = Path(snapshot.path) if snapshot.path is not None else None
         folder = self._folder_of(path) if path is not None else None
@@ -131,16 +131,19 @@ class RepositoryContext:
         words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
         ask = query_at(here.text, offset, words.index, words.terms)
-        opened, room = self._follow_open(unsaved)
+        yield
+        opened, room = yield from self._follow_open(unsaved)
         itself = _real_key(path, folder.root)
         look = _QuestionFiles(words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, room)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
-        pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
-        defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
-        pieces = related(ask, sorted((*pieces, *defined), key=lambda piece: -piece.score), words.terms)
-        pieces = _below_imported(imported_definitions(here, offset, look), pieces)
+        pieces = yield from retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
+        told = _within(snapshot.definitions, folder.root, here)
+        defined = yield from heads(ask, told, pieces, look, words.terms)
+        scored = sorted((*pieces, *defined), key=lambda piece: -piece.score)
+        pieces = yield from related(ask, scored, words.terms)
+        pieces = _below_imported((yield from imported_definitions(here, offset, look)), pieces)
         if len(pieces) < FEW:
-            pieces = (*pieces, *_counterpart(here.path or "", (*near, *words.index.known()), look))
+            pieces = (*pieces, *(yield from _counterpart(here.path or "", (*near, *words.index.known()), look)))
         self._recent.visit(snapshot.uri, snapshot.path or "", snapshot.text, min(offset, len(snapshot.text)))
         window = here.text[slice(*shown)]
         recent = (*_not_in(window, copied(snapshot)), *self._recent.places(snapshot.uri))
@@ -149,26 +152,29 @@ class RepositoryContext:
         newest, ahead = next(copied(snapshot), None), None
         if newest is not None and newest in allowed and len(newest.text) <= MOST_AHEAD:
             placed, ahead = _behind_best(newest, placed), (newest.source, newest.line)
-        texts = self._recent.texts()
-        clean = (
-            _clean(one, (here.text if not one.source else look.text(one.source), texts.get(one.source, "")))
-            for one in _apart((*placed, *_not_held(allowed, placed)))
-        )
+        texts, clean = self._recent.texts(), list[ContextSnippet]()
+        for one in _apart((*placed, *_not_held(allowed, placed))):
+            whole = (yield from look.text(one.source)) if one.source else here.text
+            clean.append(_clean(one, (whole, texts.get(one.source, ""))))
+            yield
         found = tuple(one for one in clean if one.text.strip())
         if (
             kept is not None
             and ahead in {None, kept.copied}  # else copied code goes elsewhere
-            and self._good_enough(kept, ask, window, found, words)
+            and (yield from self._good_enough(kept, ask, window, found, words))
         ):
             return kept
         return PromptContext(found, folder.root.name, here.path or "", ahead)
 
     def _good_enough(
         self, kept: PromptContext, ask: WordQuery, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
-    ) -> bool:
+    ) -> Pieces[bool]:
         still = [one.text for one in kept.snippets if one.text not in window]
         instead = [one.text for one in found[: len(kept.snippets)]]
-        return bool(kept.snippets) and worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, instead, words.terms)
+        if not kept.snippets:
+            return False
+        worths = (yield from worth(ask, still, words.terms)), (yield from worth(ask, instead, words.terms))
+        return worths[0] >= GOOD_ENOUGH * worths[1]
 
     def _words_of(self, folder: ReadableFolder) -> FolderWords:
         words = self._folders.get(folder.root)
@@ -184,10 +190,10 @@ class RepositoryContext:
             words.settle(self._wait_s)
         return words
 
-    def _follow_open(self, texts: Mapping[Path, str]) -> tuple[dict[Path, FileWords], int]:
+    def _follow_open(self, texts: Mapping[Path, str]) -> Pieces[tuple[dict[Path, FileWords], int]]:
         """The words of the open documents, and what is left of the prompt's characters."""
-        before, self._opened, room = self._opened, {}, MOST_CHARACTERS
-        found = dict[Path, FileWords]()
+        before, room = self._opened, MOST_CHARACTERS
+        opened, found = dict[Path, tuple[str, FileWords]](), dict[Path, FileWords]()
         for path, text in reversed(list(texts.items())[-OPEN_DOCUMENTS:]):
             folder, known = self._folder_of(path), before.get(path)
             if folder is None or len(text) > MOST_OPEN:
@@ -196,12 +202,13 @@ class RepositoryContext:
                 if room < MOST_CHARACTERS and len(text) > room:
                     continue
                 room -= len(text)
-                words = self._words_of(folder)
-                known = text, words.words_of(text)
-                if words.terms.exhausted:  # words that lack some are found again for the next prompt
-                    found[path] = known[1]
+                file, complete = yield from self._words_of(folder).words_of(text)
+                known = text, file
+                if not complete:  # words that lack some are found again for the next prompt
+                    found[path] = file
                     continue
-            self._opened[path], found[path] = known, known[1]
+            opened[path], found[path] = known, known[1]
+        self._opened = opened
         return dict(reversed(found.items())), room
 
     def _may_show(self, source: str, text: str = "") -> bool:
@@ -234,7 +241,7 @@ class _QuestionFiles:
     elsewhere: Callable[[Path, Path], bool]  # whether a file below a folder belongs to another one
     room: int  # characters that may still be read from the disk
 
-    def __call__(self, key: str) -> FileWords | None:
+    def __call__(self, key: str) -> Pieces[FileWords | None]:
         path = self.words.root / key
         if key == self.itself or _kind(language_of(path)) != self.kind:
             return None
@@ -244,18 +251,18 @@ class _QuestionFiles:
         if self.elsewhere(self.words.root, path) and not self.may_show(str(path), ""):
             return None
         if self.words.held(key):
-            return self.words.load(key)
-        read = self.words.load(key) if self.room > 0 else None
+            return (yield from self.words.load(key))
+        read = (yield from self.words.load(key)) if self.room > 0 else None
         self.room -= len(read.text) if read is not None else 0
         return read
 
-    def text(self, source: str) -> str:
+    def text(self, source: str) -> Pieces[str]:
         """The whole text of a file that was given; empty for any other file."""
         path = Path(source)
         file = self.opened.get(path)
         if file is None and path.is_relative_to(self.words.root):
             key = path.relative_to(self.words.root).as_posix()
-            file = self.words.load(key) if self.words.held(key) else None
+            file = (yield from self.words.load(key)) if self.words.held(key) else None
         return file.text if file is not None else ""
 
 
@@ -354,12 +361,12 @@ def _mostly_in(lines: Collection[str], place: ContextSnippet) -> bool:
     return 2 * sum(line in lines for line in own) >= len(own)
 
 
-def _counterpart(key: str, keys: Iterable[str], look: "_QuestionFiles") -> Iterator[ContextSnippet]:
+def _counterpart(key: str, keys: Iterable[str], look: "_QuestionFiles") -> Pieces[tuple[ContextSnippet, ...]]:
     """The defining lines of the file that `key` tests, or of the file that tests it."""
     other = counterpart_of(key, keys)
-    file = look(other) if other is not None else None
-    if other is not None and file is not None and (text := outline(file.text)):
-        yield ContextSnippet(other, text, 0.0, other)
+    file = (yield from look(other)) if other is not None else None
+    text = outline(file.text) if file is not None else ""
+    return (ContextSnippet(other, text, 0.0, other),) if other is not None and text else ()
 
 
 def _kind(language: str) -> str:

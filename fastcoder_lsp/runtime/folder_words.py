@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 
+from fastcoder_lsp.core import Pieces
 from fastcoder_lsp.index import word_index
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
@@ -112,18 +113,21 @@ class FolderWords:
         """Abandon a scan; the next one goes on with the files read so far."""
         self._stopping.set()
 
-    def load(self, key: str) -> FileWords | None:
+    def load(self, key: str) -> Pieces[FileWords | None]:
         """A file as it is on the disk; None if it may not be read, or is gone."""
-        path = self.root / key
+        path, rules = self.root / key, self.rules
         stamp, known = file_stamp(path), self._held.get(key)
-        if known is not None and known[0] == stamp and self.rules.may_read(path) is None:
+        if known is not None and known[0] == stamp and rules.may_read(path) is None:
             self._held.move_to_end(key)
             return known[1]
         self._drop(key)
-        text = self.rules.read_text(path)
-        file = self.words_of(text.replace("\r\n", "\n").replace("\r", "\n")) if isinstance(text, str) else None
-        # Words that lack some are found again for the next prompt.
-        if stamp is not None and file is not None and len(file.text) <= MOST_HELD and not self.terms.exhausted:
+        text = rules.read_text(path)
+        if not isinstance(text, str):
+            return None
+        file, complete = yield from self.words_of(text.replace("\r\n", "\n").replace("\r", "\n"))
+        # Words that lack some are found again for the next prompt. Another search may have read the file meanwhile.
+        if stamp is not None and len(file.text) <= MOST_HELD and complete and rules is self.rules:
+            self._drop(key)
             self._held[key] = stamp, file
             self._characters += len(file.text)
             while self._characters > MOST_HELD:
@@ -134,12 +138,13 @@ class FolderWords:
         """Whether a file is in memory, so that `load` costs next to nothing unless it has changed."""
         return key in self._held
 
-    def words_of(self, text: str) -> FileWords:
-        """The beginning of a file and its words; nothing of a file with private keys."""
+    def words_of(self, text: str) -> Pieces[tuple[FileWords, bool]]:
+        """The beginning of a file and its words, nothing of a file with private keys; and whether no word lacks."""
         if KEYS in text:
             text = ""
         text = text if len(text) <= MOST_INDEXED else text[: text.rfind("\n", 0, MOST_INDEXED) + 1]
-        return FileWords(text, self.terms.of_lines(text))
+        lines, complete = yield from self.terms.by_pieces(text)
+        return FileWords(text, lines), complete
 
     def _drop(self, key: str) -> None:
         known = self._held.pop(key, None)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fastcoder_lsp.core import Engine, EngineInfo, Engines, Preparing, Snapshot, StepCosts, Tokens
+from fastcoder_lsp.core import Engine, EngineInfo, Engines, Pieces, Preparing, Snapshot, StepCosts, Tokens
 from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
@@ -120,7 +120,7 @@ class Runtime:
 
     def prompt_for(
         self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None, by_key: bool = False
-    ) -> Prompt:
+    ) -> Pieces[Prompt]:
         """The document's prompt at `offset`, from the second cache if that costs no extra token.
 
         In the middle of a line the caches are exchanged only if the window is read anew or is a short one. Otherwise a
@@ -135,12 +135,13 @@ class Runtime:
                 and its text is then interim.
         """
         prompts, uri = self.prompts, snapshot.uri
+        room = room if self.slots.beside(uri) is not None else None
+        prompt = yield from prompts.build(snapshot, offset, hurried=hurried, room=room)
+        if by_key and room is not None:
+            yield from prompts.plan(snapshot, offset)
         second = self.slots.beside(uri)
-        prompt = prompts.build(snapshot, offset, hurried=hurried, room=room if second is not None else None)
         if second is None:
             return prompt
-        if by_key and room is not None:
-            prompts.plan(snapshot, offset)
         first = self.engine_for(uri)
         new, held = missing(first, prompt.tokens), len(first.cached())
         if prompts.is_short(uri) and held - (len(prompt.tokens) - new) > len(prompt.tokens):
@@ -154,11 +155,11 @@ class Runtime:
             return prompt
         return self._exchange(snapshot, offset)
 
-    def whole_prompt_for(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def whole_prompt_for(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         """The prompt for a first question here, however much of it is not computed yet."""
-        self.prompts.plan(snapshot, offset)
+        yield from self.prompts.plan(snapshot, offset)
         if self.prompts.planned(snapshot, offset) is None or self.slots.beside(snapshot.uri) is None:
-            return self.prompts.build(snapshot, offset)
+            return (yield from self.prompts.build(snapshot, offset))
         return self._exchange(snapshot, offset)
 
     def is_interim(self, uri: str) -> bool:

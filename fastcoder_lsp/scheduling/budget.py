@@ -10,11 +10,13 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from fastcoder_lsp.completion.question import Clock, Policy, Question
-from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.core import Pieces, StepCosts
 from fastcoder_lsp.runtime.costs import believable
 
+T = TypeVar("T")
 ANSWER_MS = 12.0  # reserved in every budget for the way to the client, besides the time that the answer itself needs
 FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
 """Bound on the prefill of the first prompt at a new place, while the user types or waits after asking by a key: the
@@ -26,6 +28,7 @@ MOST = 6.0
 """Bound on estimates, as a multiple of the measured cost. Slower work is late by one piece; an unbounded estimate
 would find that nothing fits, and suppress every later answer."""
 FORGET_MS = 5000.0  # older observations are ignored
+SLICE_MS = 10.0  # of a search for code of other files, which the next piece of work may interrupt
 _EFFICIENT = 2.5  # a stretch may take this many times the time of a single token, on slow machines too
 _SEEN, _IN_A_ROW = 8, 3
 _OVER = 1.5  # after a few pieces in a row, the next one rarely exceeds this multiple of the slowest of them
@@ -206,6 +209,25 @@ class _RecentHigh:
     def saw(self, value: float) -> None:
         if value >= 0 and math.isfinite(value):
             self._seen.append((self._clock(), value))
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """The result of work that was done in slices."""
+
+    result: T
+
+
+def slice_of(work: Pieces[T], clock: Clock) -> Done[T] | None:
+    """Do some of the work, for about `SLICE_MS`; returns its result at its end, until then None."""
+    started = clock()
+    try:
+        while True:
+            next(work)
+            if clock() - started >= SLICE_MS:
+                return None
+    except StopIteration as end:
+        return Done(end.value)
 
 
 def _largest(at_most: int, fits: Callable[[int], bool]) -> int:

@@ -84,7 +84,11 @@ class Client:
     # Work, in the scheduler's thread ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Leave a request that was answered, withdrawn or superseded."""
+        """Leave a request that was answered, withdrawn or superseded; go on from a prompt that is built by now."""
+        if self.generation is not None and (begun := self.generation.begun()) is not self.generation:
+            self.generation = begun
+            if self.request is not None:
+                self.request.pieces = 0
         if self._active is not None and self._active is not self.request:
             self._leave(self._active)
 
@@ -231,6 +235,7 @@ class Client:
         """Fail the request, and drop the generation."""
         request, loaded, self._active, self._background = self._active, self.model.loaded, None, None
         self._drop()
+        self._prefetch.clear()
         question = request.question if request is not None and request is self.request else None
         if loaded is not None and loaded.took_over(question, error):
             if self.request is request:

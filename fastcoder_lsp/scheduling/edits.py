@@ -14,7 +14,7 @@ from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.protocol import EditAnswered, EditModelChanged, HostListener
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import Change, DraftTree, Extra, Reason, Rewrite, Snapshot, Verified
+from fastcoder_lsp.core import Change, DraftTree, Extra, Pieces, Reason, Rewrite, Snapshot, Verified
 from fastcoder_lsp.core.bounded import number_of_line
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
@@ -29,7 +29,7 @@ from fastcoder_lsp.prompt import PromptContext, allowed
 from fastcoder_lsp.prompt.context import Context
 from fastcoder_lsp.runtime.edit_model import MOST_ROWS, EditModel, EditRuntime
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import LatencyEstimator
+from fastcoder_lsp.scheduling.budget import LatencyEstimator, slice_of
 from fastcoder_lsp.scheduling.model import Loaded, LocalModel, first_stop, logged
 from fastcoder_lsp.workspace.paths import path_of
 
@@ -51,6 +51,7 @@ class EditRequest:
         self._runtime: EditRuntime | None = None
         self._latency: tuple[EditModel, LatencyEstimator] | None = None
         self._other_code = OtherCode()
+        self._searching: tuple[EditQuestion, Spans, Pieces[tuple[Extra, ...]]] | None = None
         self._loading: Status | None = None  # the progress of the model's loading that was told last
 
     @property
@@ -113,7 +114,7 @@ class EditRequest:
 
     def unload(self) -> None:
         """The model is unloaded: an open question waits for the next one."""
-        self._generation = self._runtime = self._latency = None
+        self._generation = self._runtime = self._latency = self._searching = None
         self._tell(None)
 
     def _tell(self, status: Status | None) -> None:
@@ -139,10 +140,14 @@ class EditRequest:
         self._runtime = runtime
         if self._latency is None or self._latency[0] is not runtime.model:
             self._latency = runtime.model, LatencyEstimator(runtime.model.costs, self._clock)
-        spans = Spans()
+        if self._searching is None or self._searching[0] is not question:
+            self._searching = question, Spans(), self._other_code.files(question, context, runtime.files_tokens)
+        _, spans, search = self._searching
         with spans.measure("prompt"):
-            files = self._other_code.files(question, context, runtime.files_tokens)
-            prompt, tokens = _prompt_for(question, runtime.model, files)
+            if (files := slice_of(search, self._clock)) is None:
+                return 0.0
+            self._searching = None
+            prompt, tokens = _prompt_for(question, runtime.model, files.result)
         if prompt is None:
             self.answer(EditAnswer(reason=reasons.no_edit_here()))
         else:
@@ -156,7 +161,7 @@ class OtherCode:
     def __init__(self) -> None:
         self._shown: LatestDocuments[_ShownCode] = LatestDocuments(_DOCUMENTS)
 
-    def files(self, question: EditQuestion, context: Context, tokens: int) -> tuple[Extra, ...]:
+    def files(self, question: EditQuestion, context: Context, tokens: int) -> Pieces[tuple[Extra, ...]]:
         """Pieces that have at most so many tokens together, the most relevant last."""
         path = path_of(question.uri)
         if not tokens or path is None:
@@ -170,8 +175,10 @@ class OtherCode:
             shown = None
         if shown is None or abs(shown.line - line) > _SAME_PLACE:
             kept = shown.found if shown is not None else None
-            found = context.find(snapshot, question.offset, (0, len(question.text)), kept)
+            found = yield from context.find(snapshot, question.offset, (0, len(question.text)), kept)
             shown = _ShownCode(found, line, elsewhere)
+            if not context.may_show(shown.sources):  # the rules changed during the search
+                return ()
         self._shown.put(question.uri, shown)
         files = list[Extra]()
         for piece in sorted(shown.found.snippets, key=lambda piece: -piece.score):

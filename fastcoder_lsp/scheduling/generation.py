@@ -20,6 +20,7 @@ from fastcoder_lsp.core import (
     Counts,
     DraftTree,
     EngineInfo,
+    Pieces,
     RawPrompt,
     Reason,
     Snapshot,
@@ -43,7 +44,7 @@ from fastcoder_lsp.postprocess import (
 )
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstimator
+from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, SLICE_MS, LatencyEstimator, slice_of
 
 
 class Generation(ABC):
@@ -85,6 +86,10 @@ class Generation(ABC):
     def piece_ms(self) -> float:
         """How long the next piece usually takes."""
         return 0.0
+
+    def begun(self) -> "Generation":
+        """The generation that goes on with this one's work: mostly itself."""
+        return self
 
     def lost_cache(self) -> bool:
         """Whether other work has evicted its KV cache since its last piece."""
@@ -371,6 +376,86 @@ class LocalGeneration(Generation):
         self._tracer(tree, verified)
 
 
+class SearchingGeneration(Generation):
+    """A text whose prompt is being built: a piece of its work is a slice of the search for code of other files.
+
+    `building` gives the generation that has the prompt, by the model of `info`, which `latency` knows.
+    """
+
+    def __init__(
+        self,
+        building: Pieces[LocalGeneration],
+        info: EngineInfo,
+        latency: LatencyEstimator,
+        clock: Clock,
+        snapshot: Snapshot,
+        place: CursorContext,
+        spans: Spans,
+    ) -> None:
+        super().__init__(snapshot, place)
+        self._building, self._info, self._latency, self._clock, self._spans = building, info, latency, clock, spans
+        self._built: LocalGeneration | None = None
+
+    @override
+    def begun(self) -> Generation:
+        built = self._built
+        if built is None:
+            return self
+        built.begun_ms, built.ahead = self.begun_ms, self.ahead
+        built.measured_by(self._spans)
+        return built
+
+    @override
+    def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
+        """Search for about `SLICE_MS`."""
+        if not in_any_case and not self.fits(room_ms):
+            return False
+        with self._spans.measure("prompt"):
+            done = slice_of(self._building, self._clock)
+        self._built = done.result if done is not None else None
+        return True
+
+    @override
+    def fits(self, room_ms: float) -> bool:
+        return room_ms >= SLICE_MS
+
+    @override
+    def piece_ms(self) -> float:
+        return SLICE_MS
+
+    @override
+    def can_branch(self) -> bool:
+        """Once its prompt is built."""
+        return True
+
+    @override
+    def measured_by(self, spans: Spans) -> None:
+        self._spans = spans
+
+    @property
+    @override
+    def info(self) -> EngineInfo:
+        return self._info
+
+    @property
+    @override
+    def finish(self) -> str:
+        return ""
+
+    @override
+    def said(self) -> str:
+        return ""
+
+    @override
+    def counts(self) -> Counts:
+        return Counts()
+
+    @override
+    def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
+        """With the usual time of a line, without its prompt's."""
+        return reasons.slow("", allowed_ms, over_ms + LINE_STEPS * self._latency.step_ms(1), invoked=invoked)
+
+
 def begin(
     runtime: Runtime,
     latency: LatencyEstimator,
@@ -378,36 +463,33 @@ def begin(
     request: CompletionRequest,
     place: CursorContext,
     expected: Sequence[str],
-    spans: Spans,
     *,
     hurried: bool = False,
     room: int | None = None,
     whole: bool = False,
-) -> LocalGeneration:
-    """A generation for `request`, which asks at `place`.
+) -> Pieces[LocalGeneration]:
+    """A generation for `request`, which asks at `place`, once its prompt is built.
 
     `expected`: likely beginnings. `hurried`, `room`, `whole`: as for `Runtime.prompt_for` and `whole_prompt_for`.
     """
     snapshot = replace(request.snapshot, text=place.before + place.after)
-    with spans.measure("prompt"):
-        some = partial(runtime.prompt_for, hurried=hurried, room=room, by_key=request.invoked)
-        prompt_of = runtime.whole_prompt_for if whole else some
-        prompt = prompt_of(snapshot, len(place.before))
-        healing = prompt.healing.decode()
-        asked = DecodeRequest(
-            prompt=prompt.tokens,
-            max_tokens=request.max_tokens or runtime.limits.max_tokens,
-            end_ids=runtime.tokenizer.end_ids,
-            piece=runtime.tokenizer.piece,
-            allow=runtime.allow,
-            cut=stop_rule(place.before, place.after, snapshot.language).cut,
-            healing=prompt.healing,
-            document=snapshot.uri,
-            nodes=runtime.limits.nodes,
-            weighed=True,
-            outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
-        )
+    some = partial(runtime.prompt_for, hurried=hurried, room=room, by_key=request.invoked)
+    prompt_of = runtime.whole_prompt_for if whole else some
+    prompt = yield from prompt_of(snapshot, len(place.before))
+    healing = prompt.healing.decode()
+    asked = DecodeRequest(
+        prompt=prompt.tokens,
+        max_tokens=request.max_tokens or runtime.limits.max_tokens,
+        end_ids=runtime.tokenizer.end_ids,
+        piece=runtime.tokenizer.piece,
+        allow=runtime.allow,
+        cut=stop_rule(place.before, place.after, snapshot.language).cut,
+        healing=prompt.healing,
+        document=snapshot.uri,
+        nodes=runtime.limits.nodes,
+        weighed=True,
+        outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
+    )
     generation = LocalGeneration(runtime, latency, clock, snapshot, place, asked)
     generation.exact = request.exact
-    generation.measured_by(spans)
     return generation

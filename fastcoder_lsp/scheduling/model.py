@@ -6,6 +6,7 @@ Every failure becomes a status, never an exception, and loading is tried again. 
 import ctypes
 import gc
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from fastcoder_lsp.prompt import allowed
 from fastcoder_lsp.runtime.edit_model import MOST_ROWS, EditRuntime, no_edit_model
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets, LatencyEstimator, first_tokens
-from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration, begin
+from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration, SearchingGeneration, begin
 
 logger = logging.getLogger(__name__)
 
@@ -122,18 +123,22 @@ class LocalModel(Loaded):
                 runtime, latency = _runtime_of(edits, self.runtime), LatencyEstimator(edits.model.costs, clock)
                 return begin_raw(runtime, latency, clock, question, raw, spans)
             return begin_raw(self.runtime, self.latency, clock, question, raw, spans)
-        return begin(
+        request, place = question.request, question.place
+        building = begin(
             self.runtime,
             self.latency,
             clock,
-            question.request,
-            question.place,
+            request,
+            place,
             expected,
-            spans,
             hurried=question.hurried,
             room=first_tokens(question, self.latency),
             whole=whole,
         )
+        snapshot = replace(request.snapshot, text=place.before + place.after)
+        searching = SearchingGeneration(building, self.info, self.latency, clock, snapshot, place, spans)
+        searching.work(math.inf)
+        return searching.begun()
 
 
 def _runtime_of(edits: EditRuntime, code: Runtime) -> Runtime:

@@ -13,11 +13,11 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import Counted
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.core import Engine, Tokens
+from fastcoder_lsp.core import Engine, Pieces, Tokens
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.prompt.build import begun
+from fastcoder_lsp.prompt.build import Prompt, begun
 from fastcoder_lsp.runtime.parts import FEW, missing
-from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, LatencyEstimator
+from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, LatencyEstimator, slice_of
 from fastcoder_lsp.scheduling.model import LocalModel
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Prefetch:
     def __init__(self, client: "Client", clock: Clock, idle_ms: float) -> None:
         self._client, self._clock, self._idle_ms = client, clock, idle_ms
         self._settling: tuple[Question, Prefill] | None = None
+        self._building: tuple[Question, Pieces[Prompt]] | None = None  # the prompt of which `_settling` is next
+        self._planning: tuple[Question, Pieces[_Planned]] | None = None
         self._settled: Question | None = None
         self._planned: _Planned | None = None
         self._lead_ms = 0.0  # how far finishing is ahead of preparing, while they take turns
@@ -97,7 +99,7 @@ class Prefetch:
 
     def clear(self) -> None:
         """Forget unfinished work: the model changes."""
-        self._settling = self._settled = self._planned = None
+        self._settling = self._settled = self._planned = self._building = self._planning = None
         self._lead_ms = 0.0
 
     def _unfinished(self) -> "Generation | None":
@@ -156,9 +158,13 @@ class Prefetch:
         """In a pause, with a single cache: move the prompt's anchor to the cursor, and bring the cache up to date."""
         runtime = loaded.runtime
         if self._settling is None or self._settling[0] is not question:
-            prompt = runtime.prompts.settle(question.request.snapshot, question.request.offset)
-            engine = runtime.engine_for(question.uri)
-            self._settling = question, Prefill(engine, loaded.latency, self._clock, prompt.tokens[:-1])
+            if self._building is None or self._building[0] is not question:
+                settling = runtime.prompts.settle(question.request.snapshot, question.request.offset)
+                self._building = question, settling
+            if (prompt := slice_of(self._building[1], self._clock)) is None:
+                return
+            engine, self._building = runtime.engine_for(question.uri), None
+            self._settling = question, Prefill(engine, loaded.latency, self._clock, prompt.result.tokens[:-1])
         prefill = self._settling[1]
         if not prefill.work(room_ms) or prefill.finished:
             self._client.emit(Counted("ahead", 1))
@@ -175,11 +181,13 @@ class Prefetch:
         the old prompt is short.
         """
         question, planned = budget.question, self._planned
-        engine = loaded.runtime.slots.beside(question.uri)
-        if engine is None:
+        if loaded.runtime.slots.beside(question.uri) is None:
             return False
         if planned is None or planned.question is not question or (paused and not planned.looked):
-            self._planned = self._plan(loaded, engine, question, paused=paused)
+            if self._planning is None or self._planning[0] is not question:
+                self._planning = question, self._plan(loaded, question, paused=paused)
+            if (found := slice_of(self._planning[1], self._clock)) is not None:
+                self._planned, self._planning = found.result, None
             return True
         if planned.prefill is None:
             return False
@@ -200,13 +208,14 @@ class Prefetch:
             self._client.begin(question, question.asked_ms, Spans(), ahead=True)
         return True
 
-    def _plan(self, loaded: LocalModel, engine: Engine, question: Question, *, paused: bool) -> _Planned:
+    def _plan(self, loaded: LocalModel, question: Question, *, paused: bool) -> Pieces[_Planned]:
         prompts, snapshot, offset = loaded.runtime.prompts, question.request.snapshot, question.request.offset
         planned = prompts.planned(snapshot, offset)
         if paused or (planned is None and prompts.is_partial(question.uri)):
-            prompts.plan(snapshot, offset)
+            yield from prompts.plan(snapshot, offset)
             planned = prompts.planned(snapshot, offset)
-        if planned is None:
+        engine = loaded.runtime.slots.beside(question.uri)
+        if planned is None or engine is None:
             return _Planned(question, paused, None)
         stays = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)
         if stays and missing(engine, planned.tokens) <= FEW:

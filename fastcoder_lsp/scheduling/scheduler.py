@@ -1,9 +1,9 @@
 """The scheduler: one thread that owns the model, and does the most urgent piece of work first.
 
 Clients send messages to its one inbox, from any thread. `turn` is the whole cycle: the inbox, then a piece of work (a
-stretch of a prefill, or a step) for a request, round robin among the clients that have one. If there is none, it
-finishes a suggestion; then it works for an edit, and last on the next prompt. The state of all clients belongs to this
-thread.
+slice of a search, a stretch of a prefill, or a step) for a request, round robin among the clients that have one. If
+there is none, it finishes a suggestion; then it works for an edit, and last on the next prompt. The state of all
+clients belongs to this thread.
 """
 
 import math

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Engine, Engines, Progress, Snapshot
+from fastcoder_lsp.core import Engine, Engines, Pieces, Progress, Snapshot
 from fastcoder_lsp.core.bounded import near
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SlotEngines
@@ -76,7 +76,7 @@ class TeamContext:
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         """Snippets of all trees for the cursor at `offset`, best first."""
         found, asked = list[ContextSnippet](), list[tuple[WordQuery, FolderWords]]()
         for tree, settings in self._folders.items():
@@ -84,26 +84,29 @@ class TeamContext:
             words.terms.allow(FEW_NAMES)
             ask = query_at(snapshot.text, offset, words.index, words.terms)
             asked.append((ask, words))
-            found += self._in_tree(words, ask, snapshot, offset, shown)
+            found += yield from self._in_tree(words, ask, snapshot, offset, shown)
         if not asked:
             return NOTHING
         found.sort(key=lambda snippet: -snippet.score)
         instead = PromptContext(tuple(found), _name(self._folders), "")
         good = kept is not None and bool(kept.snippets) and self.may_show([one.source for one in kept.snippets])
-        return kept if kept is not None and good and _good_enough(kept, instead, asked) else instead
+        if kept is not None and good and (yield from _good_enough(kept, instead, asked)):
+            return kept
+        return instead
 
     def _in_tree(
         self, words: FolderWords, ask: WordQuery, snapshot: Snapshot, offset: int, shown: tuple[int, int]
-    ) -> list[ContextSnippet]:
+    ) -> Pieces[list[ContextSnippet]]:
         load = _Files(words, snapshot.language)
-        pieces = retrieve(ask, replace(snapshot, path=None), offset, shown, words.index, words.terms, load)
+        pieces = yield from retrieve(ask, replace(snapshot, path=None), offset, shown, words.index, words.terms, load)
         own = frozenset(filter(None, map(str.strip, near(snapshot.text, offset)[1].split("\n"))))
         found = []
         for piece in pieces:
             if not piece.source or _alike(piece.text, own):
                 continue
-            language, file = language_of(Path(piece.path)), load(piece.source)
+            language, file = language_of(Path(piece.path)), (yield from load(piece.source))
             clean = in_file(piece.text, file.text if file is not None else "", language)
+            yield
             if clean.strip():
                 found.append(replace(piece, text=clean, source=str(words.root / piece.source)))
         return found
@@ -123,12 +126,12 @@ class _Files:
     language: str
     room: int = MOST_CHARACTERS
 
-    def __call__(self, key: str) -> FileWords | None:
+    def __call__(self, key: str) -> Pieces[FileWords | None]:
         if language_of(Path(key)) != self.language:
             return None
         if self.words.held(key):
-            return self.words.load(key)
-        read = self.words.load(key) if self.room > 0 else None
+            return (yield from self.words.load(key))
+        read = (yield from self.words.load(key)) if self.room > 0 else None
         self.room -= len(read.text) if read is not None else 0
         return read
 
@@ -138,10 +141,16 @@ def _alike(piece: str, own: Collection[str]) -> bool:
     return sum(line in own for line in lines) >= _OWN * len(lines)
 
 
-def _good_enough(kept: PromptContext, instead: PromptContext, asked: Sequence[tuple[WordQuery, FolderWords]]) -> bool:
+def _good_enough(
+    kept: PromptContext, instead: PromptContext, asked: Sequence[tuple[WordQuery, FolderWords]]
+) -> Pieces[bool]:
     still = [one.text for one in kept.snippets]
     other = [one.text for one in instead.snippets[: len(still)]]
-    return all(worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, other, words.terms) for ask, words in asked)
+    for ask, words in asked:
+        worths = (yield from worth(ask, still, words.terms)), (yield from worth(ask, other, words.terms))
+        if worths[0] < GOOD_ENOUGH * worths[1]:
+            return False
+    return True
 
 
 def _name(folders: Collection[Path]) -> str:

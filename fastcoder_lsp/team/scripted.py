@@ -20,6 +20,7 @@ from fastcoder_lsp.core import (
     DraftTree,
     Engine,
     EngineInfo,
+    Pieces,
     Prefilled,
     Progress,
     Sampler,
@@ -28,6 +29,7 @@ from fastcoder_lsp.core import (
     StepCosts,
     Tokens,
     Verified,
+    ready,
 )
 from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.core.differences import common_prefix
@@ -177,11 +179,12 @@ class _Prompts(PromptBuilder):
     def __init__(self) -> None:
         """Nothing is remembered."""
 
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:  # noqa: ARG002 no code of others
+    def build(self, snapshot: Snapshot, offset: int, **_: object) -> Pieces[Prompt]:
         text = snapshot.text[:offset].encode("utf-8", "surrogatepass")
-        return Prompt((*(byte for byte in text if byte > _MIDDLE), _MIDDLE), healing=b"", typed="", template="scripted")
+        tokens = (*(byte for byte in text if byte > _MIDDLE), _MIDDLE)
+        return ready(Prompt(tokens, healing=b"", typed="", template="scripted"))
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         return self.build(snapshot, offset)
 
     def context_of(self, uri: str) -> tuple[str, ...]:  # noqa: ARG002 no code of others

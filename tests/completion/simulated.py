@@ -61,6 +61,9 @@ class Clock:
     def __call__(self) -> float:
         return self.ms
 
+    def passes(self, ms: float) -> None:
+        self.ms += ms
+
 
 def _undisturbed(ms: float) -> float:
     return ms

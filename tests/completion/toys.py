@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fastcoder_lsp.core import Engine, Snapshot, StepCosts
+from fastcoder_lsp.core import Engine, Pieces, Snapshot, StepCosts, ready
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
@@ -41,10 +41,10 @@ class ToyPrompts(PromptBuilder):
         self._tokens_of = tokens
         self.calls: list[tuple[str, str]] = []
 
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
-        return Prompt(self._tokens_of(snapshot.text[:offset]), healing=b"", typed="", template="toy")
+    def build(self, snapshot: Snapshot, offset: int, **_: object) -> Pieces[Prompt]:
+        return ready(Prompt(self._tokens_of(snapshot.text[:offset]), healing=b"", typed="", template="toy"))
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         self.calls.append(("settle", snapshot.uri))
         return self.build(snapshot, offset)
 
@@ -63,8 +63,9 @@ class ToyPrompts(PromptBuilder):
     def is_partial(self, uri: str) -> bool:
         return False
 
-    def plan(self, snapshot: Snapshot, offset: int) -> None:
+    def plan(self, snapshot: Snapshot, offset: int) -> Pieces[None]:
         """No code goes along."""
+        return ready(None)
 
     def planned(self, snapshot: Snapshot, offset: int) -> None:
         """No code goes along."""

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Change, Progress, Reason
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
-from fastcoder_lsp.prompt import NO_CONTEXT, Context
+from fastcoder_lsp.prompt import NO_CONTEXT, Context, ContextSnippet
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.edit_model import EditRuntime
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.completion.simulated import COSTS, URI, SimulatedEngine, Simulation, script
 from tests.edits.toys import edit_runtime
+from tests.prompt.test_context import Given
 
 TEXT = "def area(width):\n    return w * 2\n\nprint(area(1))\n"
 NEW = TEXT.replace("w * 2", "width * 2")
@@ -88,6 +90,23 @@ def test_a_completion_interrupts_an_edit_between_two_pieces() -> None:
         assert len(person.edit_engine.pieces) == done
         person.work(until=edit.done)
         assert edit.result(0).edits
+
+
+def test_a_completion_interrupts_an_edits_search() -> None:
+    person = EditSimulation()
+    other = ContextSnippet("b.py", "def other():\n    return 2\n", 1.0, "/b.py")
+    person.context = given = Given((other,), parts=20, works=partial(person.clock.passes, 4.0))
+    person.answer("x = ")
+    person.rest(20_000)
+    edit = person.edit()
+    person.work(pieces=3)
+    completion = person.ask("y = 1\nx = ")
+    person.work(until=completion.done)
+    assert completion.result(0).text
+    assert not person.edit_engine.pieces
+    person.work(until=edit.done)
+    assert edit.result(0).edits
+    assert given.asked == 1
 
 
 def test_an_edit_comes_before_work_ahead() -> None:

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from transformers import DynamicCache
 
 from fastcoder_lsp import model
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import make
@@ -96,7 +96,7 @@ def test_ids_are_those_of_transformers(kind: str, template: str, tmp_path: Path,
     tokenizer = rounded_model(tmp_path, kind, template)
     builder = PromptBuilder(tokenizer, PromptOptions(lines_above=0))
     assert builder.template.name == template
-    prompt = builder.build(Snapshot("a", "a.py", "python", 0, ABOVE + BELOW), len(ABOVE)).tokens
+    prompt = at_once(builder.build(Snapshot("a", "a.py", "python", 0, ABOVE + BELOW), len(ABOVE))).tokens
     expected = generated(tmp_path, prompt)
     engine = load(tmp_path, weights_cache, "cpu-int8")
     assert engine.info.name == "cpu-int8"
@@ -114,7 +114,7 @@ def test_ids_are_those_of_transformers(kind: str, template: str, tmp_path: Path,
     computed = []
     for end in range(1, len("    return tot")):
         text = ABOVE + "    return tot"[:end]
-        following = builder.build(Snapshot("a", "a.py", "python", end, text + BELOW), len(text)).tokens
+        following = at_once(builder.build(Snapshot("a", "a.py", "python", end, text + BELOW), len(text))).tokens
         computed.append(engine.prefill(following, lambda: False).computed)
     assert max(computed) <= 4
     engine.close()

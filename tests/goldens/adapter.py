@@ -8,7 +8,7 @@ from zlib import crc32
 
 from fastcoder_lsp.client.client import RequestFailedError, ServerGoneError
 from fastcoder_lsp.config.table import specs
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.draft.registry import specifications
 from fastcoder_lsp.errors import FastcoderError, understood
@@ -89,7 +89,9 @@ class Prompts:
 
     def build(self, uri: str, language: str, version: int, text: str, offset: int) -> dict[str, Any]:
         """The prompt's text, its number of tokens and their checksum, and what generated tokens must spell first."""
-        prompt = self._builder.build(Snapshot(uri, uri.removeprefix("file://"), language, version, text), offset)
+        prompt = at_once(
+            self._builder.build(Snapshot(uri, uri.removeprefix("file://"), language, version, text), offset)
+        )
         shown = self._builder.shown(uri)
         assert shown is not None
         ids = b"".join(token.to_bytes(4, "little") for token in prompt.tokens)

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Progress, Snapshot, Tokens
+from fastcoder_lsp.core import Pieces, Progress, Snapshot, Tokens
 from fastcoder_lsp.host.local import MakeRuntime, open_alone
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
@@ -32,9 +32,9 @@ class ContextPrompts(ToyPrompts):
         self._context = context
 
     @override
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
-        found = self._context.find(snapshot, offset, (0, len(snapshot.text))).snippets
-        text = "\n".join(one.text for one in found)
+    def build(self, snapshot: Snapshot, offset: int, **_: object) -> Pieces[Prompt]:
+        found = yield from self._context.find(snapshot, offset, (0, len(snapshot.text)))
+        text = "\n".join(one.text for one in found.snippets)
         return Prompt((*Letters().encode(text), MARK), healing=b"", typed="", template="toy")
 
 

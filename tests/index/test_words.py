@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastcoder_lsp.core import at_once
 from fastcoder_lsp.index import word_index
 from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
 from fastcoder_lsp.index.word_index import WordIndex
@@ -40,6 +41,20 @@ def test_words_by_lines() -> None:
     assert np.diff(found.starts_L).tolist() == [3, 0, 1, 0]
     assert found.terms_W[3] == found.terms_W[2]
     assert Terms().of_lines("").lines == 1
+
+
+@given(st.text(st.sampled_from("ab_Z9 \n\u00e4"), max_size=80), st.integers(1, 12), st.integers(0, 40))
+def test_words_found_part_by_part_are_the_same(text: str, part: int, names: int) -> None:
+    whole, parts = Terms(), Terms()
+    for one in (whole, parts):
+        one.allow(names)
+    expect = whole.of_lines(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fastcoder_lsp.index.terms._PIECE", part)
+        found, complete = at_once(parts.by_pieces(text))
+    assert found.terms_W.tolist() == expect.terms_W.tolist()
+    assert found.starts_L.tolist() == expect.starts_L.tolist()
+    assert complete == (not whole.exhausted)
 
 
 def test_forgotten_identifiers_have_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions, Template, template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.prompt.toy_tokenizers import SAMPLE, byte_level, json_of_family, of_family
@@ -25,7 +25,7 @@ def snapshot(text: str, uri: str = "file:///a.py") -> Snapshot:
 
 def build(builder: PromptBuilder, code: str) -> Prompt:
     before, _, after = code.partition(CURSOR)
-    return builder.build(snapshot(before + after), len(before))
+    return at_once(builder.build(snapshot(before + after), len(before)))
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def test_prompts_tell_the_truth(edits: list[tuple[tuple[int, int, str], bool]], 
         cursor = jump % (len(text) + 1) if moved else cursor
         text = text[:cursor] + inserted + text[cursor + deleted :]
         cursor += len(inserted)
-        prompt = builder.build(snapshot(text), cursor)
+        prompt = at_once(builder.build(snapshot(text), cursor))
         parts = told(QWEN, builder.template, prompt)
         assert sum(token in QWEN.end_ids for token in prompt.tokens) == 3
         before = parts.prefix + parts.middle + prompt.healing.decode()
@@ -146,7 +146,7 @@ def test_prompts_tell_the_truth(edits: list[tuple[tuple[int, int, str], bool]], 
 def test_budgets(cursor: int, limit: int) -> None:
     options = PromptOptions(limit=limit, typed_tokens=limit // 9)
     for text in (SAMPLE, SAMPLE.replace("\n", ";")):
-        prompt = PromptBuilder(QWEN, options).build(snapshot(text), cursor)
+        prompt = at_once(PromptBuilder(QWEN, options).build(snapshot(text), cursor))
         assert len(prompt.tokens) <= limit * 1.1 + 60
 
 
@@ -167,10 +167,10 @@ def test_typing_appends(closing: str, family: str) -> None:
     builder = PromptBuilder(of_family(family))
     at = SAMPLE.index("\ndef ") + 1
     costs = []
-    last = builder.build(snapshot(SAMPLE[:at] + "\n" + SAMPLE[at:]), at)
+    last = at_once(builder.build(snapshot(SAMPLE[:at] + "\n" + SAMPLE[at:]), at))
     for end in range(1, len(TYPED)):
         text = SAMPLE[:at] + TYPED[:end] + (closing if end % 7 > 3 else "") + "\n" + SAMPLE[at:]
-        now = builder.build(snapshot(text), at + end)
+        now = at_once(builder.build(snapshot(text), at + end))
         costs.append(cost(last, now))
         last = now
     assert max(costs) <= 12
@@ -180,8 +180,8 @@ def test_typing_appends(closing: str, family: str) -> None:
 def test_edits_above_the_window_cost_nothing() -> None:
     builder = PromptBuilder(QWEN, PromptOptions(limit=300))
     at = len(SAMPLE) // 2
-    before = builder.build(snapshot(SAMPLE), at)
-    after = builder.build(snapshot("import os\n" * 5 + SAMPLE), at + 50)
+    before = at_once(builder.build(snapshot(SAMPLE), at))
+    after = at_once(builder.build(snapshot("import os\n" * 5 + SAMPLE), at + 50))
     assert before == after
 
 
@@ -204,10 +204,10 @@ def test_lines_above_the_cursor_stand_after_the_middle_mark() -> None:
 def test_the_anchor_moves_in_big_steps() -> None:
     builder = PromptBuilder(QWEN, PromptOptions(typed_lines=5))
     lines, moves = "", 0
-    last = builder.build(snapshot("\n"), 0)
+    last = at_once(builder.build(snapshot("\n"), 0))
     for number in range(40):
         lines += f"value_{number} = {number}\n"
-        now = builder.build(snapshot(lines + "\nend = 1\n"), len(lines))
+        now = at_once(builder.build(snapshot(lines + "\nend = 1\n"), len(lines)))
         moves += cost(last, now) > 12
         assert now.typed.count("\n") <= 5
         last = now
@@ -218,7 +218,7 @@ def test_settling_moves_the_anchor() -> None:
     builder = PromptBuilder(QWEN, PromptOptions(lines_above=0))
     build(builder, f"a = 1\n{CURSOR}\nz = 1\n")
     assert build(builder, f"a = 1\nb = 2\nc{CURSOR}\nz = 1\n").typed == "b = 2\n"
-    settled = builder.settle(snapshot("a = 1\nb = 2\nc\nz = 1\n"), len("a = 1\nb = 2\nc"))
+    settled = at_once(builder.settle(snapshot("a = 1\nb = 2\nc\nz = 1\n"), len("a = 1\nb = 2\nc")))
     assert settled.typed == ""
     now = build(builder, f"a = 1\nb = 2\nc ={CURSOR}\nz = 1\n")
     assert now.tokens[: len(settled.tokens)] == settled.tokens
@@ -227,18 +227,18 @@ def test_settling_moves_the_anchor() -> None:
 def test_documents_are_forgotten_renamed_and_bounded() -> None:
     builder = PromptBuilder(QWEN, PromptOptions(documents=3))
     code, end = "a = 1\nb =\nz", len("a = 1\nb =")
-    builder.build(snapshot("\nz", "file:///x"), 0)
+    at_once(builder.build(snapshot("\nz", "file:///x"), 0))
     builder.rename("file:///x", "file:///y")
-    assert builder.build(snapshot(code, "file:///y"), end).typed == "a = 1\nb"
+    assert at_once(builder.build(snapshot(code, "file:///y"), end)).typed == "a = 1\nb"
     builder.forget("file:///y")
-    assert builder.build(snapshot(code, "file:///y"), end).typed == "b"
+    assert at_once(builder.build(snapshot(code, "file:///y"), end)).typed == "b"
     for number in range(10):
-        builder.build(snapshot(code, f"file:///{number}"), 0)
+        at_once(builder.build(snapshot(code, f"file:///{number}"), 0))
     assert len(builder._anchors) == 3
 
 
 def test_cells_above_are_part_of_a_notebooks_text() -> None:
     builder = PromptBuilder(QWEN)
     cell = Snapshot("cell:2", None, "python", 0, "y = x", ("import os\n", "x = 1"))
-    parts = told(QWEN, builder.template, builder.build(cell, 5))
+    parts = told(QWEN, builder.template, at_once(builder.build(cell, 5)))
     assert parts.prefix + parts.middle == "import os\n\nx = 1\n\ny ="

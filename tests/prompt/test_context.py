@@ -1,12 +1,12 @@
 """Code that goes along with a prompt: its form, its budget, its exchange, what is told of it, and what clients give."""
 
 import random
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
 
-from fastcoder_lsp.core import Extra, Snapshot
+from fastcoder_lsp.core import Extra, Pieces, Snapshot, at_once
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.prompt.retrieval import account, reasons
@@ -23,16 +23,22 @@ class Given:
     forbidden: frozenset[str] = frozenset()
     content: bool = False
     observed: list[str] = field(default_factory=list)
+    parts: int = 0
+    works: Callable[[], object] = lambda: None
 
     def observe(self, snapshot: Snapshot) -> None:
         self.observed.append(snapshot.text)
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
-    ) -> PromptContext:
+    ) -> Pieces[PromptContext]:
         self.asked += 1
+        for _ in range(self.parts):
+            self.works()
+            yield
         found = tuple(snippet for snippet in self.snippets if snippet.source not in self.forbidden)
-        return kept if kept is not None and self.content else PromptContext(found, "project", snapshot.path or "")
+        stays = kept is not None and self.content
+        return kept if kept is not None and stays else PromptContext(found, "project", snapshot.path or "")
 
     def may_show(self, sources: Collection[str]) -> bool:
         return self.forbidden.isdisjoint(sources)
@@ -78,7 +84,7 @@ def test_prompts_with_the_suffix_first_are_as_published(family: str, files: str,
     for given, text in (((), ""), (snippets, files)):
         options = PromptOptions(lines_above=0, context_tokens=200)
         builder = PromptBuilder(of_family(family), options, Given(given))
-        builder.build(snapshot(ABOVE + BELOW, "file://example.py"), len(ABOVE))
+        at_once(builder.build(snapshot(ABOVE + BELOW, "file://example.py"), len(ABOVE)))
         shown = builder.shown("file://example.py")
         assert shown is not None
         assert shown.text == form.format(files=text, above=ABOVE, below=BELOW)
@@ -87,7 +93,7 @@ def test_prompts_with_the_suffix_first_are_as_published(family: str, files: str,
 def test_a_file_name_with_line_feeds_stays_in_the_comment() -> None:
     snippets = (ContextSnippet("a\nimport os", "DEBUG = True\n", 0.9),)
     builder = PromptBuilder(of_family("Seed-Coder"), PromptOptions(context_tokens=200), Given(snippets))
-    builder.build(snapshot(ABOVE, "file://example.py"), len(ABOVE))
+    at_once(builder.build(snapshot(ABOVE, "file://example.py"), len(ABOVE)))
     shown = builder.shown("file://example.py")
     assert shown is not None
     assert "# Path: a\n# import os\n# DEBUG = True\n" in shown.text
@@ -131,14 +137,14 @@ def test_context_is_exchanged_in_a_pause_and_never_within_a_line(code: str, cont
     given.snippets, given.content = SECOND, content
     before, _, after = code.partition(CURSOR)
     here = snapshot(before + after)
-    typed = builder.build(here, len(before))
+    typed = at_once(builder.build(here, len(before)))
     assert "high" in QWEN.decode(typed.tokens)
-    settled = builder.settle(here, len(before))
+    settled = at_once(builder.settle(here, len(before)))
     assert ("second" in QWEN.decode(settled.tokens)) == exchanged
     assert ("high" in QWEN.decode(settled.tokens)) != exchanged
     assert first.tokens[:5] == typed.tokens[:5]
     # Whatever was decided stands for the keys that follow: each costs a token.
-    key = builder.build(snapshot(f"{before}q{after}"), len(before) + 1)
+    key = at_once(builder.build(snapshot(f"{before}q{after}"), len(before) + 1))
     assert cost(settled, key) <= 2
 
 
@@ -148,7 +154,7 @@ def test_a_new_place_of_a_known_document_keeps_its_context() -> None:
     prompts = []
     for at in (20, 380, 200):
         text = "".join(lines)
-        prompts.append(builder.build(snapshot(text), len("".join(lines[:at]))))
+        prompts.append(at_once(builder.build(snapshot(text), len("".join(lines[:at])))))
     told_first = told(QWEN, builder.template, prompts[0]).context
     assert "high" in told_first
     assert [told(QWEN, builder.template, one).context for one in prompts] == [told_first] * 3
@@ -169,12 +175,12 @@ def test_typing_costs_the_same_with_other_code_along() -> None:
             text = text[:at] + "\n" + text[at:]
             if place % 3 == 2:  # a pause on the empty line, with other code at hand
                 given.snippets = SECOND if given.snippets is SNIPPETS else SNIPPETS
-                last = builder.settle(snapshot(text), at)
+                last = at_once(builder.settle(snapshot(text), at))
                 exchanges += bool(budget)
             for char in "    value = compute(first, second)":
                 text = text[:at] + char + text[at:]
                 at += 1
-                now = builder.build(snapshot(text), at)
+                now = at_once(builder.build(snapshot(text), at))
                 keys.append(cost(last, now))
                 last = now
     assert exchanges == 2
@@ -192,9 +198,22 @@ def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
         assert "forbidden_one" in QWEN.decode(build(builder, f"x = 1\ny{CURSOR}\n").tokens)
         given.forbidden = frozenset({"/w/a.py"})
         text = "x = 1\ny =\n"
-        after = (builder.settle if settles else builder.build)(Snapshot("u", "main.py", "python", 1, text), 9)
+        make = builder.settle if settles else builder.build
+        after = at_once(make(Snapshot("u", "main.py", "python", 1, text), 9))
         assert "forbidden_one" not in QWEN.decode(after.tokens)
         assert "allowed_one" in QWEN.decode(after.tokens)
+
+
+@pytest.mark.parametrize("parts", range(5))
+def test_a_file_forbidden_during_a_search_is_not_shown(parts: int) -> None:
+    secret = ContextSnippet("a.py", "def forbidden_one(): ...", 2.0, "/w/a.py")
+    given = Given((secret, ContextSnippet("b.py", "def allowed_one(): ...", 1.0, "/w/b.py")), parts=2)
+    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+    building = builder.build(snapshot("x = 1\ny\n"), 7)
+    for _ in range(parts):
+        next(building)
+    given.forbidden = frozenset({"/w/a.py"})
+    assert "forbidden_one" not in QWEN.decode(at_once(building).tokens)
 
 
 LATER = PromptOptions(context_tokens=300, context_later=True)
@@ -208,7 +227,7 @@ def test_a_hurried_first_prompt_looks_for_no_context() -> None:
     ):
         given = Given(SNIPPETS)
         builder = PromptBuilder(QWEN, options, given)
-        first = builder.build(snapshot("x = 1\ny\n"), 7, hurried=hurried)
+        first = at_once(builder.build(snapshot("x = 1\ny\n"), 7, hurried=hurried))
         assert (given.asked, "high" in QWEN.decode(first.tokens)) == (expected, bool(expected))
         assert builder.is_partial("file:///a.py") != bool(expected)
 
@@ -219,21 +238,21 @@ def test_what_is_planned_is_shown_from_its_exchange_on(family: str) -> None:
     given = Given(SNIPPETS)
     builder, without = PromptBuilder(tokenizer, LATER, given), PromptBuilder(tokenizer, PromptOptions(limit=1100))
     text = "x = 1\ny = 2\n"
-    builder.build(snapshot(text), 6, hurried=True)
+    at_once(builder.build(snapshot(text), 6, hurried=True))
     assert builder.planned(snapshot(text), 6) is None
-    builder.plan(snapshot(text), 6)
+    at_once(builder.plan(snapshot(text), 6))
     assert not builder.is_partial("file:///a.py")
     for typed in ("x = 1\n", "x = 1\nz", "x = 1\nz = "):
         now = snapshot(typed + "y = 2\n"), len(typed)
-        assert builder.build(*now, hurried=True).tokens == without.build(*now).tokens
+        assert at_once(builder.build(*now, hurried=True)).tokens == at_once(without.build(*now)).tokens
         planned = builder.planned(*now)
         assert planned is not None
         assert "high" in tokenizer.decode(planned.tokens)
-        assert planned.typed == builder.build(*now, hurried=True).typed
-    assert builder.exchange(*now) == planned == builder.build(*now, hurried=True)
+        assert planned.typed == at_once(builder.build(*now, hurried=True)).typed
+    assert builder.exchange(*now) == planned == at_once(builder.build(*now, hurried=True))
     assert builder.planned(*now) is None
     given.content = True
-    builder.plan(*now)
+    at_once(builder.plan(*now))
     assert builder.planned(*now) is None, "what goes along is good enough"
 
 
@@ -242,8 +261,8 @@ def test_a_plan_goes_with_its_document_and_with_the_rules() -> None:
 
     def planning(options: PromptOptions = LATER) -> PromptBuilder:
         builder = PromptBuilder(QWEN, options, given)
-        builder.build(snapshot("x\n", "file:///x"), 2, hurried=True)
-        builder.plan(snapshot("x\n", "file:///x"), 2)
+        at_once(builder.build(snapshot("x\n", "file:///x"), 2, hurried=True))
+        at_once(builder.plan(snapshot("x\n", "file:///x"), 2))
         return builder
 
     assert planning().planned(snapshot("x\n", "file:///x"), 2)
@@ -255,7 +274,7 @@ def test_a_plan_goes_with_its_document_and_with_the_rules() -> None:
     forgotten = planning()
     forgotten.forget("file:///x")
     assert forgotten.planned(snapshot("x\n", "file:///x"), 2) is None
-    forgotten.plan(snapshot("x\n", "file:///x"), 2)
+    at_once(forgotten.plan(snapshot("x\n", "file:///x"), 2))
     assert forgotten.planned(snapshot("x\n", "file:///x"), 2) is None, "there is no prompt that it could follow"
     ruled = planning()
     given.forbidden = frozenset({"/w/a.py"})
@@ -274,7 +293,7 @@ def test_the_prompt_as_it_was_built() -> None:
     budget = 25
     builder = PromptBuilder(QWENS, PromptOptions(context_tokens=budget), Given(SNIPPETS))
     assert builder.shown("u") is None
-    prompt = builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT))
+    prompt = at_once(builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT)))
     shown = builder.shown("u")
     assert shown is not None
     assert shown.tokens == len(prompt.tokens)
@@ -290,7 +309,7 @@ def test_the_prompt_as_it_was_built() -> None:
 
 def test_lines_for_a_person() -> None:
     builder = PromptBuilder(QWENS, PromptOptions(context_tokens=300), Given(()))
-    builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT))
+    at_once(builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT)))
     shown = builder.shown("u")
     assert shown is not None
     assert "0 pieces" in next(account(shown, TEXT, len(TEXT)))
@@ -321,16 +340,16 @@ def chunked(text: str, *names: str) -> Snapshot:
 
 
 def test_the_latest_chunk_is_best_and_empty_ones_are_left_out() -> None:
-    found = GivenExtras(Given(SNIPPETS)).find(chunked("x", "first", "", "last"), 0, (0, 0))
+    found = at_once(GivenExtras(Given(SNIPPETS)).find(chunked("x", "first", "", "last"), 0, (0, 0)))
     assert [one.path for one in sorted(found.snippets, key=lambda one: -one.score)] == ["last", "first"]
     assert {one.source for one in found.snippets} == {""}
 
 
 def test_what_is_shown_stays_while_it_is_given() -> None:
     context = GivenExtras()
-    shown = PromptContext(context.find(chunked("x", "a", "b"), 0, (0, 0)).snippets[:1])
-    assert context.find(chunked("x", "c", "a"), 0, (0, 0), shown) is shown
-    assert [one.path for one in context.find(chunked("x", "c", "b"), 0, (0, 0), shown).snippets] == ["c", "b"]
+    shown = PromptContext(at_once(context.find(chunked("x", "a", "b"), 0, (0, 0))).snippets[:1])
+    assert at_once(context.find(chunked("x", "c", "a"), 0, (0, 0), shown)) is shown
+    assert [one.path for one in at_once(context.find(chunked("x", "c", "b"), 0, (0, 0), shown)).snippets] == ["c", "b"]
 
 
 def test_without_chunks_the_repositorys_context_is_used() -> None:
@@ -338,7 +357,7 @@ def test_without_chunks_the_repositorys_context_is_used() -> None:
     context = GivenExtras(repository)
     for each in (chunked("one"), chunked("two", "a")):
         context.observe(each)
-    assert context.find(chunked("one"), 0, (0, 0)).snippets == SNIPPETS
+    assert at_once(context.find(chunked("one"), 0, (0, 0))).snippets == SNIPPETS
     assert repository.observed == ["one"]
     assert context.may_show({"/w/own.py"})
     assert not context.may_show({"/w/secret.py"})

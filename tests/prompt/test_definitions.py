@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import Definition
+from fastcoder_lsp.core import Definition, at_once, ready
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet
@@ -119,7 +119,8 @@ def shown(
     for key, file in words.items():
         index.put(key, file.lines.terms_W)
     ask = query_at(use, len(use), index, terms)
-    return [f"{one.path}:{one.line} {one.text}" for one in heads(ask, definitions, pieces, words.get, terms)]
+    found = at_once(heads(ask, definitions, pieces, lambda key: ready(words.get(key)), terms))
+    return [f"{one.path}:{one.line} {one.text}" for one in found]
 
 
 FILES = {"cart.py": PYTHON, "other.py": "def unlike():\n    pass\n"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import Snapshot, bounded
+from fastcoder_lsp.core import Snapshot, at_once, bounded, ready
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt import ContextSnippet
@@ -20,6 +20,7 @@ from fastcoder_lsp.prompt.retrieval import (
     PIECE,
     STEP,
     FileWords,
+    Load,
     WordQuery,
     around,
     best_pieces,
@@ -35,6 +36,10 @@ OTHER = FILLER.replace("line", "other")
 USE = "    store = open_store(path)\n    store.put_all(rows, commit=True)\n"
 
 
+def loading(files: Mapping[str, FileWords]) -> Load:
+    return lambda key: ready(files.get(key))
+
+
 def ask(files: Mapping[str, str], code: str, window: int = 300) -> tuple[ContextSnippet, ...]:
     """The snippets at the cursor in `code`, the document `main.py`, of which so many characters each side are shown."""
     terms, index = Terms(), WordIndex()
@@ -45,7 +50,8 @@ def ask(files: Mapping[str, str], code: str, window: int = 300) -> tuple[Context
     text, offset = before + after, len(before)
     document = Snapshot("u", "main.py", "python", 0, text)
     shown = (max(0, offset - window), offset + window)
-    return retrieve(query_at(text, offset, index, terms), document, offset, shown, index, terms, words.get)
+    query = query_at(text, offset, index, terms)
+    return at_once(retrieve(query, document, offset, shown, index, terms, loading(words)))
 
 
 def test_a_use_of_the_names_at_hand_comes_first() -> None:
@@ -106,7 +112,8 @@ def test_an_unreadable_file_takes_no_place() -> None:
     allowed = {key: FileWords(text, terms.of_lines(text)) for key, text in texts.items()}
     asked = "store, path = open_store(), rows"
     question = query_at(asked, 5, index, terms)
-    found = retrieve(question, Snapshot("u", "m.py", "python", 0, asked), 5, (0, 999), index, terms, allowed.get)
+    here = Snapshot("u", "m.py", "python", 0, asked)
+    found = at_once(retrieve(question, here, 5, (0, 999), index, terms, loading(allowed)))
     assert {snippet.source for snippet in found} == set(allowed)
 
 
@@ -138,7 +145,8 @@ def test_each_piece_of_a_repetitive_file_is_scored_once() -> None:
     files = {"long.py": FileWords(text, terms.of_lines(text))}
     before = Counted.cuts
     shown = Snapshot("u", "m.py", "python", 0, code)
-    assert not retrieve(query_at(code, 5, index, terms), shown, 5, (0, 9999), index, terms, files.get)
+    query = query_at(code, 5, index, terms)
+    assert not at_once(retrieve(query, shown, 5, (0, 9999), index, terms, loading(files)))
     assert 0 < Counted.cuts - before <= 2  # for its own judgement, and for all of its pieces
 
 
@@ -180,9 +188,9 @@ def test_worth_of_what_is_shown() -> None:
     numbers = terms.of("alpha beta")
     order = np.argsort(numbers)
     question = WordQuery(numbers[order], np.array([2.0, 1.0], np.float32)[order])
-    assert worth(question, ["alpha alpha", "other"], terms) == 2.0
-    assert worth(question, ["alpha", "beta"], terms) == 3.0
-    assert worth(question, [], terms) == 0.0
+    assert at_once(worth(question, ["alpha alpha", "other"], terms)) == 2.0
+    assert at_once(worth(question, ["alpha", "beta"], terms)) == 3.0
+    assert at_once(worth(question, [], terms)) == 0.0
 
 
 @pytest.mark.parametrize(

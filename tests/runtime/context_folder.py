@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Definition, Snapshot
+from fastcoder_lsp.core import Definition, Snapshot, at_once
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.languages import language_of
@@ -36,7 +36,7 @@ def finder(root: Path, opened: Mapping[Path, str] | None = None) -> RepositoryCo
 
 def found_at(context: RepositoryContext, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
     """The snippets for a cursor, where the window holds the lines around it."""
-    return context.find(snapshot, offset, (max(0, offset - 200), offset + 100)).snippets
+    return at_once(context.find(snapshot, offset, (max(0, offset - 200), offset + 100))).snippets
 
 
 def main(root: Path, text: str = USE) -> Snapshot:

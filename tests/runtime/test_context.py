@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.runtime.context_folder import STORE, USE, defined, finder, found_at, main, shown
@@ -60,18 +60,18 @@ def test_a_pause_keeps_what_is_good_enough(root: Path) -> None:
         finder(root),
         main(root, f"{USE}\n{'# text' * 3}\n\n\n\n\n\n\n\n\n\n\n\n\n\ngamma(alpha)\ndelta(beta)\n\n"),
     )
-    first = context.find(here, len(USE), (0, len(USE)))
+    first = at_once(context.find(here, len(USE), (0, len(USE))))
     assert first.snippets
-    assert context.find(here, len(USE), (0, len(USE)), first) is first
+    assert at_once(context.find(here, len(USE), (0, len(USE)), first)) is first
     below = len(here.text) - 1
-    other = context.find(here, below, (0, len(here.text)), first)
+    other = at_once(context.find(here, below, (0, len(here.text)), first))
     assert other is not first
     assert "far_away" in other.snippets[0].text
 
 
 def test_the_repository_has_its_folders_name(root: Path) -> None:
     """And the document its path from there: a model was taught no paths from the root of a disk."""
-    found = finder(root).find(main(root), len(USE), (0, len(USE)))
+    found = at_once(finder(root).find(main(root), len(USE), (0, len(USE))))
     assert (found.repository, found.path) == (root.name, "src/app/main.py")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -141,7 +141,7 @@ def test_planted_secrets_are_in_no_candidate(root: Path) -> None:
             if path.name == "long.py":
                 continue  # nothing is asked in one with such lines
             there = Snapshot(path.as_uri(), str(path), language_of(path), 0, text[:2000])
-            context.find(there, min(20, len(text)), (0, 0))
+            at_once(context.find(there, min(20, len(text)), (0, 0)))
             edited(path, context, f'Vault = Vault("{path.stem}_TOKEN", api_token="{PLANTED}")')
         for line in (0, 1):
             here = defined(root, *((name, line, called) for name in names for called in ("Vault", "")), text=use)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Snapshot, Yank
+from fastcoder_lsp.core import Snapshot, Yank, at_once
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptOptions
 from fastcoder_lsp.runtime.context import (
     MOST_AHEAD,
@@ -54,7 +54,7 @@ def test_a_prompt_fits_a_small_memory_however_much_is_typed(told: int) -> None:
     at, longest = text.index("\n", len(text) // 2) + 1, 0
     for end in range(1, len(typed), 7):
         now = Snapshot("file:///a.py", "/a.py", "python", end, text[:at] + typed[:end] + "\n" + text[at:])
-        longest = max(longest, len(builder.build(now, at + end).tokens))
+        longest = max(longest, len(at_once(builder.build(now, at + end)).tokens))
     assert 200 < longest + told <= 384 + 20
     assert prompt_options(0, 3968) == PromptOptions(limit=1400)
     assert prompt_options(600, 3968) == PromptOptions(limit=2000, context_tokens=600)
@@ -202,19 +202,19 @@ def test_a_piece_that_holds_the_copied_text_moves_up(root: Path) -> None:
 def test_what_was_just_copied_is_worth_an_exchange_once(root: Path) -> None:
     other = root / "src/app/other.py"
     context, plain, end = finder(root), main(root), (0, len(USE))
-    kept = context.find(plain, len(USE), end)
-    assert context.find(plain, len(USE), end, kept) is kept
+    kept = at_once(context.find(plain, len(USE), end))
+    assert at_once(context.find(plain, len(USE), end, kept)) is kept
     here = with_yanks(root, Yank(str(other), 70, CODE))
-    new = context.find(here, len(USE), end, kept)
+    new = at_once(context.find(here, len(USE), end, kept))
     assert CODE in [one.text for one in new.snippets]
     without = replace(new, snippets=tuple(one for one in new.snippets if one.text != CODE))
     for shown in (new, without):
-        assert context.find(here, len(USE), end, shown) is shown
-        assert context.find(plain, len(USE), end, shown) is shown
+        assert at_once(context.find(here, len(USE), end, shown)) is shown
+        assert at_once(context.find(plain, len(USE), end, shown)) is shown
     put_in = with_yanks(root, Yank(str(other), 70, CODE), text=f"{CODE}\n\n{USE}")
-    assert context.find(put_in, len(put_in.text), (0, len(put_in.text)), kept) is kept
+    assert at_once(context.find(put_in, len(put_in.text), (0, len(put_in.text)), kept)) is kept
     (root / ".fastcoderignore").write_text("other.py\n")
-    assert context.find(here, len(USE), end, kept) is kept
+    assert at_once(context.find(here, len(USE), end, kept)) is kept
 
 
 def test_not_beside_code_that_holds_it(root: Path) -> None:

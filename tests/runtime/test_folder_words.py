@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import at_once
 from fastcoder_lsp.index import word_index
 from fastcoder_lsp.index.word_index import StoredWords
 from fastcoder_lsp.runtime import folder_words
@@ -73,24 +74,24 @@ def test_what_may_be_read_is_indexed(root: Path) -> None:
     words = looked(root)
     assert holding(words, "first_thing") == ["src/one.py", "two.py"], "they share a part"
     assert not any(".env" in key or "ignored" in key for key in holding(words, "hidden_thing PLANTED_THING thing"))
-    loaded = words.load("two.py")
+    loaded = at_once(words.load("two.py"))
     assert loaded is not None
     assert loaded.text == "second_thing = 2\nmore = 3\n"
     assert loaded.lines.lines == 3
     for key in ("ignored.py", ".env", "gone.py", "../outside.py"):
-        assert words.load(key) is None
+        assert at_once(words.load(key)) is None
 
 
 def test_a_file_is_read_again_when_it_has_changed(root: Path) -> None:
     words = looked(root)
-    first = words.load("two.py")
-    assert words.load("two.py") is first
+    first = at_once(words.load("two.py"))
+    assert at_once(words.load("two.py")) is first
     (root / "two.py").write_text("something_else = 22\n")
-    again = words.load("two.py")
+    again = at_once(words.load("two.py"))
     assert again is not None
     assert "something_else" in again.text
     (root / ".fastcoderignore").write_text("two.py\n")
-    assert words.load("two.py") is None, "rules hold when it is used"
+    assert at_once(words.load("two.py")) is None, "rules hold when it is used"
 
 
 def test_changes_are_found_when_they_are_told(root: Path) -> None:
@@ -233,7 +234,7 @@ def test_texts_held_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     words = looked(root)
     for number in range(5):
         (root / f"more_{number}.py").write_text(f"value_{number} = {number}\n" * 2)
-        assert words.load(f"more_{number}.py") is not None
+        assert at_once(words.load(f"more_{number}.py")) is not None
     assert sum(len(file.text) for _, file in words._held.values()) <= 60
     assert list(words._held)[-1] == "more_4.py"
 
@@ -243,11 +244,11 @@ def test_a_file_with_a_private_key_is_left_alone(root: Path) -> None:
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *["plantedline" * 5] * 40, "-----END RSA PRIVATE KEY-----"])
     (root / "keys.py").write_text(f'before = 1\nKEY = """{key}"""\nafter = 2\n')
     words = looked(root)
-    loaded = words.load("keys.py")
+    loaded = at_once(words.load("keys.py"))
     assert (loaded and loaded.text) == ""
     assert "keys.py" not in holding(words, "before after KEY")
     (root / "keys.py").write_text("before = 1\n")
-    again = words.load("keys.py")
+    again = at_once(words.load("keys.py"))
     assert (again and again.text) == "before = 1\n"
 
 
@@ -255,7 +256,7 @@ def test_of_a_long_file_the_beginning_is_looked_at(root: Path, monkeypatch: pyte
     monkeypatch.setattr(folder_words, "MOST_INDEXED", 40)
     (root / "long.py").write_text("".join(f"name_{number} = {number}\n" for number in range(100)))
     words = looked(root)
-    loaded = words.load("long.py")
+    loaded = at_once(words.load("long.py"))
     assert (loaded and loaded.text) == "name_0 = 0\nname_1 = 1\nname_2 = 2\n"
     assert holding(words, "name_1") == ["long.py"]
     assert "long.py" not in words.index.best(words.terms.of("name_90")[:1], 9)
@@ -272,7 +273,7 @@ def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytes
     assert words.settle(60)
     words.follow(words.rules)
     assert words._thread is None
-    assert words.load("two.py") is not None
+    assert at_once(words.load("two.py")) is not None
 
 
 def test_a_start_reads_what_has_changed_alone(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

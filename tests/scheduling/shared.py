@@ -28,6 +28,10 @@ from tests.completion.toys import Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import Allowed
 
 
+def bytes_of(before: str) -> tuple[int, ...]:
+    return (1, *before.encode())
+
+
 class Caches:
     """`core.Engines` in simulated time, with as many KV caches as are allowed.
 
@@ -133,8 +137,7 @@ class SharingHost(SchedulerHost):
         def make(model: Model) -> Runtime:
             if front.failure is not None:
                 raise front.failure
-            prompts = ToyPrompts(lambda before: (1, *before.encode()))
-            return toy_runtime(model, prompts, front.name, max_tokens=200)
+            return toy_runtime(model, front.prompts, front.name, max_tokens=200)
 
         super().__init__(
             shared.scheduler, listener, make, lambda: shared.scheduler.use(shared.load), enabled=front.enabled
@@ -146,6 +149,7 @@ class Front(AtCursor):
     """One person's editor.
 
     `asked`: all requests. `answers`: how often each was answered. `failure`: why its part of the model cannot be made.
+    `prompts`: its builder of prompts.
     """
 
     shared: "Shared"
@@ -153,6 +157,7 @@ class Front(AtCursor):
     policy: Policy
     enabled: bool = True
     failure: Exception | None = None
+    prompts: ToyPrompts = field(default_factory=lambda: ToyPrompts(bytes_of))
     statuses: list[Status] = field(default_factory=list)
     asked: list[tuple[str, float, "Future[Completion]"]] = field(default_factory=list)
     answers: dict[int, int] = field(default_factory=dict)

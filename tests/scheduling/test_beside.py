@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import Late, Snapshot
+from fastcoder_lsp.core import Late, Snapshot, at_once
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder
 from fastcoder_lsp.runtime.parts import FEW
 from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
@@ -164,8 +164,10 @@ def test_a_first_text_waits_only_for_a_prompt_read_in_time() -> None:
         assert one.costs[-1] * 6.0 * COSTS.prefill_ms <= most_ms
         one.rest(9000)
         whole = one.prompt()
-        fresh = PromptBuilder(QWEN, one.builder.options).build(
-            Snapshot(one.uri, "/main.py", "python", 1, one.before + one.after), len(one.before)
+        fresh = at_once(
+            PromptBuilder(QWEN, one.builder.options).build(
+                Snapshot(one.uri, "/main.py", "python", 1, one.before + one.after), len(one.before)
+            )
         )
         assert whole.tokens == len(fresh.tokens) > 1.5 * one.costs[-1]
 

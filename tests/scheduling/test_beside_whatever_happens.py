@@ -1,6 +1,7 @@
 """Code prepared beside, whatever happens, and beside a text that takes all the time there is."""
 
 import math
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -27,6 +28,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("turns"), st.integers(1, 12)),
     st.tuples(st.just("find"), st.sampled_from(FOUND)),
     st.tuples(st.just("forbid"), st.sampled_from(SOURCES)),
+    st.tuples(st.just("search"), st.integers(0, 30)),
     st.tuples(st.just("full"), st.booleans()),
     st.tuples(st.just("lose"), st.booleans()),
     st.tuples(st.just("go"), st.integers(0, 40)),
@@ -62,6 +64,8 @@ def happen(one: Typist, event: str, how: object) -> None:
             one.given.snippets = snippets
         case "forbid", frozenset(sources):
             one.given.forbidden = sources
+        case "search", int(parts):
+            one.given.parts, one.given.works = parts, partial(one.clock.passes, 4.0)
         case "full", bool(full):
             one.caches.full = full
         case "lose", bool(second):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, at_once
 from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.team.configuration import RepositoryConfig
 from fastcoder_lsp.team.host import RepositoryWords, TeamContext
@@ -41,7 +41,9 @@ def found(
     for one in trees:
         assert words.of(one, settings).settle(WAIT_S)
     context = TeamContext(words, dict.fromkeys(trees, settings))
-    return context.find(Snapshot("http-client:/document/0", None, "python", 1, text), len(text), (0, len(text)), kept)
+    return at_once(
+        context.find(Snapshot("http-client:/document/0", None, "python", 1, text), len(text), (0, len(text)), kept)
+    )
 
 
 def paths(told: PromptContext) -> list[str]:
@@ -55,7 +57,8 @@ def test_what_a_key_may_read_is_shown(words: RepositoryWords, tmp_path: Path) ->
     assert (paths(told), told.repository) == (["app/store.py"], "core")
     assert sorted(paths(found(words, core, other))) == ["app/store.py", "zoo.py"]
     assert paths(found(words, other)) == ["zoo.py"]
-    assert TeamContext(words, {}).find(Snapshot("u", None, "python", 1, USE), len(USE), (0, 9)) == NOTHING
+    here = Snapshot("u", None, "python", 1, USE)
+    assert at_once(TeamContext(words, {}).find(here, len(USE), (0, 9))) == NOTHING
 
 
 def test_only_where_the_repository_is_to_be_shown(words: RepositoryWords, tmp_path: Path) -> None:
