@@ -280,7 +280,7 @@ class NetworkHost:
         if secret:
             self._listener(protocol.Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
         elif error is not None:
-            client.give_up()
+            client.current.give_up()
             self._model.took_over(question, error)
 
     def _loaded(self, ticket: int, error: RemoteError | None) -> None:

@@ -5,17 +5,16 @@ Any thread may send commands; the scheduler's thread runs them in their order.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.open_questions import OpenQuestions
-from fastcoder_lsp.completion.question import Answer, Clock, Question
+from fastcoder_lsp.completion.question import Answer, Clock
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, Budgets
+from fastcoder_lsp.scheduling.current import CurrentGeneration
 from fastcoder_lsp.scheduling.edits import EditRequest
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded
@@ -57,13 +56,17 @@ class Client:
         self.request: ActiveRequest | None = None
         self._active: ActiveRequest | None = None  # the request being served
         self.open = OpenQuestions()
-        self.generation: Generation | None = None
+        self.current = CurrentGeneration(model, self.open, emit, clock)
         self.edits = EditRequest(self.open, emit, clock)  # the work for the newest question for an edit
-        self._outdated = OutdatedSuggestions()
-        self._prefetch = Prefetch(self, clock, idle_ms)
+        self._prefetch = Prefetch(self.current, clock, idle_ms)
         self._background: BackgroundBudget | None = None
         self._asked_ms = clock()
         self.budgets: Budgets | None = None  # of the last request; None before the first one
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation that it works on."""
+        return self.current.generation
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
@@ -86,7 +89,7 @@ class Client:
     def settle(self) -> None:
         """Leave a request that was answered, withdrawn or superseded; go on from a prompt that is built by now."""
         if self.generation is not None and (begun := self.generation.begun()) is not self.generation:
-            self.generation = begun
+            self.current.generation = begun
             if self.request is not None:
                 self.request.pieces = 0
         if self._active is not None and self._active is not self.request:
@@ -146,8 +149,8 @@ class Client:
         if loaded is None:
             return
         self._background = loaded.background(question)
-        if not known and self.serving(question) is None:
-            self.begin(question, question.asked_ms, Spans(), ahead=True)
+        if not known and self.current.serving(question) is None:
+            self.current.begin(question, question.asked_ms, Spans(), ahead=True)
 
     @property
     def finishes(self) -> bool:
@@ -155,7 +158,7 @@ class Client:
         budget, generation, unserved = self._background, self.generation, self.open.unserved
         if self.model.loaded is None or budget is None or budget.room_ms(owed=unserved is not None) <= 0:
             return False
-        if unserved is not None and self.serving(unserved) is None:
+        if unserved is not None and self.current.serving(unserved) is None:
             return True
         return generation is not None and not generation.finished and not generation.waits
 
@@ -164,77 +167,17 @@ class Client:
         loaded, budget, unserved = self.model.loaded, self._background, self.open.unserved
         if loaded is None or budget is None:
             return math.inf
-        if unserved is not None and budget.room_ms(owed=True) > 0 and self.serving(unserved) is None:
+        if unserved is not None and budget.room_ms(owed=True) > 0 and self.current.serving(unserved) is None:
             # The generation that this question adopted differs from what the user typed.
-            self.begin(unserved, unserved.asked_ms, Spans())
+            self.current.begin(unserved, unserved.asked_ms, Spans())
         return self._prefetch.work(loaded, budget, self._asked_ms, unserved=unserved is not None)
-
-    # Its generation --------------------------------------------------------------------------------------------------
-
-    def serving(self, question: Question) -> Generation | None:
-        """The generation, if it serves `question` too."""
-        generation = self.generation
-        if generation is None or generation.snapshot.uri != question.uri or generation.raw != question.request.raw:
-            return None
-        return generation if generation.agrees(question.place) and generation.allowed else None
-
-    def begin(
-        self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False
-    ) -> None:
-        """Begin a generation for `question`; the old one's text becomes a draft. `whole`: with the whole prompt."""
-        self.give_up()
-        loaded = self.model.loaded
-        assert loaded is not None, "the model is loaded"
-        expected = self._outdated.expected(question.uri, question.place)
-        self.generation = loaded.begin(question, expected, spans, self._clock, whole=whole)
-        self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
-
-    def made(self, suggestion: Suggestion) -> None:
-        """Publish a suggestion of the generation; a raw answer fits nowhere else."""
-        generation, unserved = self.generation, self.open.unserved
-        assert generation is not None, "a generation makes suggestions"
-        if generation.raw is not None:
-            return
-        uri = generation.snapshot.uri
-        self._keep_outdated(uri, suggestion)
-        # A server's text is published as it grows, to a client that waits.
-        if not generation.waits and unserved is not None and unserved.uri == uri:
-            self.open.unserved = unserved if suggestion.rest(unserved.place) is None else None
-        self.emit(protocol.Made(uri, suggestion))
-
-    def count(self) -> None:
-        """Publish the generation's work since the last report."""
-        if (generation := self.generation) is not None:
-            counts = generation.counts()
-            self.emit(protocol.Worked(counts - generation.told))
-            generation.told = counts
-
-    def give_up(self) -> None:
-        """Drop the generation; its text becomes a draft."""
-        if (generation := self.generation) is not None:
-            self.count()
-            self._keep_outdated(generation.snapshot.uri, Suggestion(generation.place, generation.said()))
-        self._drop()
-
-    def _drop(self) -> None:
-        generation, self.generation = self.generation, None
-        if generation is not None:
-            generation.close()
-
-    def _give_up_of(self, uri: str) -> None:
-        if self.generation is not None and self.generation.snapshot.uri == uri:
-            self.give_up()
-
-    def _keep_outdated(self, uri: str, suggestion: Suggestion) -> None:
-        if suggestion.text:
-            self._outdated.keep(uri, replace(suggestion, work=None))
 
     # Its state -------------------------------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
         """Fail the request, and drop the generation."""
         request, loaded, self._active, self._background = self._active, self.model.loaded, None, None
-        self._drop()
+        self.current.drop()
         self._prefetch.clear()
         question = request.question if request is not None and request is self.request else None
         if loaded is not None and loaded.took_over(question, error):
@@ -260,9 +203,8 @@ class Client:
                 self._leave(self._active)
             self.emit(protocol.Forgotten(None))
         finally:  # even if the listener is gone
-            self._drop()
+            self.current.clear()
             self._background = None
-            self._outdated.clear()
             self._prefetch.clear()
             self.edits.unload()
             self.model.unload()
@@ -300,7 +242,7 @@ class Client:
         self._active = None
         alternatives = request.leave()
         if self.generation is not None:
-            self.count()
+            self.current.count()
             self.generation.measured_by(Spans())
         self.emit(protocol.Worked(alternatives))
         self.emit(protocol.StatusChanged(Status("ready")))
@@ -314,7 +256,7 @@ class Client:
             case protocol.Load(ticket):
                 self._load(ticket)
             case protocol.Ask(question):
-                self._asked_ms, self.request = question.asked_ms, ActiveRequest(self, question, self._clock)
+                self._asked_ms, self.request = question.asked_ms, ActiveRequest(self.current, question, self._clock)
             case protocol.Noticed(asked_ms):
                 self._asked_ms = asked_ms
             case protocol.Withdraw():
@@ -331,8 +273,7 @@ class Client:
     def _forget(self, uri: str) -> None:
         self._stop_preparing(uri)
         self.emit(protocol.Forgotten(uri))  # once more, for suggestions made since
-        self._give_up_of(uri)
-        self._outdated.forget(uri)
+        self.current.forget(uri)
         self.edits.forget(uri)
         self.model.forget(uri)
 
@@ -340,8 +281,7 @@ class Client:
         if self.request is not None and self.open.question is not None:
             self.request.question = self.open.question
         self._stop_preparing(old)
-        self._give_up_of(old)
-        self._outdated.rename(old, new)
+        self.current.rename(old, new)
         self.edits.rename(old, new)
         self.model.rename(old, new)
 

@@ -7,7 +7,6 @@ replaces the first. Prefilled tokens survive intervening requests. Runs in the s
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import Counted
@@ -18,12 +17,9 @@ from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt.build import Prompt, begun
 from fastcoder_lsp.runtime.parts import FEW, missing
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, LatencyEstimator, slice_of
-from fastcoder_lsp.scheduling.model import LocalModel
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.scheduling.client import Client
-    from fastcoder_lsp.scheduling.generation import Generation
-    from fastcoder_lsp.scheduling.model import Loaded
+from fastcoder_lsp.scheduling.current import CurrentGeneration
+from fastcoder_lsp.scheduling.generation import Generation
+from fastcoder_lsp.scheduling.model import Loaded, LocalModel
 
 
 class Prefill:
@@ -63,10 +59,10 @@ class _Planned:
 
 
 class Prefetch:
-    """Background work for a `client`, whose pauses begin `idle_ms` after its last request."""
+    """Background work for a client, whose pauses begin `idle_ms` after its last request."""
 
-    def __init__(self, client: "Client", clock: Clock, idle_ms: float) -> None:
-        self._client, self._clock, self._idle_ms = client, clock, idle_ms
+    def __init__(self, current: CurrentGeneration, clock: Clock, idle_ms: float) -> None:
+        self._current, self._clock, self._idle_ms = current, clock, idle_ms
         self._settling: tuple[Question, Prefill] | None = None
         self._building: tuple[Question, Pieces[Prompt]] | None = None  # the prompt of which `_settling` is next
         self._planning: tuple[Question, Pieces[_Planned]] | None = None
@@ -74,7 +70,7 @@ class Prefetch:
         self._planned: _Planned | None = None
         self._lead_ms = 0.0  # how far finishing is ahead of preparing, while they take turns
 
-    def work(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
+    def work(self, loaded: Loaded, budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
         """Do one piece of work; returns 0, or how many milliseconds to wait.
 
         `asked_ms`: the time of the last question; `unserved`: nothing was shown for it.
@@ -89,7 +85,7 @@ class Prefetch:
             self._lead_ms = min(self._lead_ms + (-took_ms if preparing else took_ms), CHUNK_MS)
             return room_ms if generation.waits else 0.0
         if generation is not None and generation.waits:
-            self._client.give_up()
+            self._current.give_up()
         if not isinstance(loaded, LocalModel) or (room_ms := budget.preparing_ms()) <= 0:
             return math.inf
         if (wait_ms := self._prepare(loaded, budget, asked_ms, room_ms)) > 0:
@@ -102,11 +98,11 @@ class Prefetch:
         self._settling = self._settled = self._planned = self._building = self._planning = None
         self._lead_ms = 0.0
 
-    def _unfinished(self) -> "Generation | None":
-        generation = self._client.generation
+    def _unfinished(self) -> Generation | None:
+        generation = self._current.generation
         return generation if generation is not None and not generation.finished else None
 
-    def _finish(self, generation: "Generation", budget: BackgroundBudget, room_ms: float, *, owed: bool) -> None:
+    def _finish(self, generation: Generation, budget: BackgroundBudget, room_ms: float, *, owed: bool) -> None:
         """Do a piece of the generation; publish its suggestion once finished, or as it grows for a waiting client.
 
         While much time is left, a piece runs even where none seems to fit: only that corrects an estimate from a stall.
@@ -116,18 +112,18 @@ class Prefetch:
             return
         made = generation.useful() if owed or generation.finished else None
         if generation.finished:
-            self._client.count()
-            self._client.emit(Counted("ahead" if generation.ahead else "background", 1))
+            self._current.count()
+            self._current.emit(Counted("ahead" if generation.ahead else "background", 1))
         if made is None:
             return
         held = not budget.question.request.invoked and 0 in made.unsure
         if made.text and not held:
-            self._client.made(made)
+            self._current.made(made)
         elif owed and generation.finished:
             reason = reasons.unsure() if held else generation.why_nothing()
-            self._client.made(Suggestion(generation.place, "", reason=reason))
+            self._current.made(Suggestion(generation.place, "", reason=reason))
 
-    def _takes_turn(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float) -> bool:
+    def _takes_turn(self, loaded: Loaded, budget: BackgroundBudget, asked_ms: float) -> bool:
         """Prefill a piece in the second cache, if it is its turn; returns False if it is not, or there is none.
 
         In a pause preparing and finishing share the time equally once something is shown: the rest of a long text takes
@@ -142,7 +138,7 @@ class Prefetch:
         """Prefill a piece of the next prompt in the second cache; returns 0, or how many milliseconds to wait."""
         question, wait_ms = budget.question, asked_ms + self._idle_ms - self._clock()
         if wait_ms <= 0 and self._unfinished() is not None:
-            self._client.give_up()  # no time is left, and its KV cache may be taken from here on
+            self._current.give_up()  # no time is left, and its KV cache may be taken from here on
         if loaded.runtime.slots.beside(question.uri) is None and wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
@@ -167,8 +163,8 @@ class Prefetch:
             self._settling = question, Prefill(engine, loaded.latency, self._clock, prompt.result.tokens[:-1])
         prefill = self._settling[1]
         if not prefill.work(room_ms) or prefill.finished:
-            self._client.emit(Counted("ahead", 1))
-            self._client.emit(Counted("prefilled", prefill.prefilled))
+            self._current.emit(Counted("ahead", 1))
+            self._current.emit(Counted("prefilled", prefill.prefilled))
             self._settling, self._settled = None, question
 
     def _fill_second_cache(
@@ -194,7 +190,7 @@ class Prefetch:
         if not planned.prefill.finished:
             before = planned.prefill.prefilled
             done = planned.prefill.work(room_ms)
-            self._client.emit(Counted("prefilled", planned.prefill.prefilled - before))
+            self._current.emit(Counted("prefilled", planned.prefill.prefilled - before))
             return done
         if not still:
             return False
@@ -205,7 +201,7 @@ class Prefetch:
             return False
         if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, with no late text
             budget.again()
-            self._client.begin(question, question.asked_ms, Spans(), ahead=True)
+            self._current.begin(question, question.asked_ms, Spans(), ahead=True)
         return True
 
     def _plan(self, loaded: LocalModel, question: Question, *, paused: bool) -> Pieces[_Planned]:

@@ -5,7 +5,6 @@ Runs in the scheduler's thread. `Client.serve` does the work between the decisio
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import Counted
@@ -16,11 +15,9 @@ from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.decode.tree import Healing
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.budget import MOST_MS, Budgets
+from fastcoder_lsp.scheduling.current import CurrentGeneration
 from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration
 from fastcoder_lsp.scheduling.prefetch import Prefill
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.scheduling.client import Client
 
 EARLY_TOKENS = 8  # candidates branch from the first one within so many tokens; later branches would look the same
 TOP_K = 3  # how many tokens are considered at each position
@@ -179,8 +176,8 @@ class ActiveRequest:
     `asked_ms`: start of its budget. `pieces`: how many pieces of work it has had. `clock` is in milliseconds.
     """
 
-    def __init__(self, client: "Client", question: Question, clock: Clock) -> None:
-        self.question, self._client, self._clock = question, client, clock
+    def __init__(self, current: CurrentGeneration, question: Question, clock: Clock) -> None:
+        self.question, self._current, self._clock = question, current, clock
         self.spans = Spans.since(question.opened_s)
         self.asked_ms, self._waited_for_model = question.asked_ms, False
         self.pieces = 0
@@ -202,7 +199,7 @@ class ActiveRequest:
     def take(self) -> None:
         """Continue the client's generation where it serves this question; otherwise begin a new one."""
         self._alternatives = None
-        question, generation = self.question, self._client.serving(self.question)
+        question, generation = self.question, self._current.serving(self.question)
         if question.again and (generation is None or generation.interim):
             self._begin(whole=True)
             return
@@ -211,7 +208,7 @@ class ActiveRequest:
             return
         self._before = generation.counts()
         self._adopted = generation.adopt(self.asked_ms, self.spans)
-        self._client.emit(Counted("adopted", 1))
+        self._current.emit(Counted("adopted", 1))
 
     def worked(self, generation: Generation) -> None:
         """Count a piece of work; drop a server's text that differs from what the user typed."""
@@ -285,12 +282,12 @@ class ActiveRequest:
         generation.answered(self._clock() - begun_ms)
         if beginning.rest(self.question.place) is None:
             return None
-        self._client.emit(Counted("budgeted", 1))
+        self._current.emit(Counted("budgeted", 1))
         return self._answer(generation, beginning, "budget")
 
     def too_slow(self, generation: Generation, allowed_ms: float) -> Answer:
         """The empty answer: there is nothing to show, and no time left."""
-        self._client.emit(Counted("budgeted_empty", 1))
+        self._current.emit(Counted("budgeted_empty", 1))
         over_ms = max(self._clock() - self.asked_ms - allowed_ms, 0.0)
         too_slow = generation.why_slow(allowed_ms, over_ms, invoked=self.question.request.invoked)
         return self._answer(generation, Suggestion(self.question.place, ""), "budget", too_slow)
@@ -315,7 +312,7 @@ class ActiveRequest:
 
     def _begin(self, *, whole: bool = False) -> None:
         self._adopted, self._before = False, Counts()
-        self._client.begin(self.question, self.asked_ms, self.spans, whole=whole)
+        self._current.begin(self.question, self.asked_ms, self.spans, whole=whole)
 
     def _can_branch(self, generation: Generation) -> bool:
         return generation.place == self.question.place and generation.can_branch()
@@ -328,7 +325,7 @@ class ActiveRequest:
             return False
         if self._alternatives is None:
             assert isinstance(generation, LocalGeneration), "a server's alternatives come with its text"
-            self._client.made(generation.made())
+            self._current.made(generation.made())
             self._alternatives = Alternatives(generation, self.question.candidates)
         alternatives = self._alternatives
         if not alternatives.finished and not alternatives.work(room_ms):
@@ -341,8 +338,8 @@ class ActiveRequest:
             made = replace(made, others=tuple(self._alternatives.found[1:]))
         if made.others is not None:
             for other in reversed(made.others):
-                self._client.made(other)
-            self._client.emit(Counted("alternatives", len(made.others)))
+                self._current.made(other)
+            self._current.emit(Counted("alternatives", len(made.others)))
         return made
 
     def _answer(
@@ -367,7 +364,7 @@ class ActiveRequest:
             trace=generation.trace(),
             context=generation.context,
         )
-        self._client.count()
+        self._current.count()
         if not held:
-            self._client.made(suggestion)
+            self._current.made(suggestion)
         return answer
