@@ -91,7 +91,7 @@ class Client:
         if self.generation is not None and (begun := self.generation.begun()) is not self.generation:
             self.current.generation = begun
             if self.request is not None:
-                self.request.pieces = 0
+                self.request.pieces = 0  # its first pieces are those with the model
         if self._active is not None and self._active is not self.request:
             self._leave(self._active)
 

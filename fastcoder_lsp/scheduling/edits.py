@@ -52,6 +52,7 @@ class EditRequest:
         self._latency: tuple[EditModel, LatencyEstimator] | None = None
         self._other_code = OtherCode()
         self._searching: tuple[EditQuestion, Spans, Pieces[tuple[Extra, ...]]] | None = None
+        """A question, its times, and the search under way for its code of other files."""
         self._loading: Status | None = None  # the progress of the model's loading that was told last
 
     @property

@@ -64,7 +64,7 @@ class Prefetch:
     def __init__(self, current: CurrentGeneration, clock: Clock, idle_ms: float) -> None:
         self._current, self._clock, self._idle_ms = current, clock, idle_ms
         self._settling: tuple[Question, Prefill] | None = None
-        self._building: tuple[Question, Pieces[Prompt]] | None = None  # the prompt of which `_settling` is next
+        self._building: tuple[Question, Pieces[Prompt]] | None = None  # builds the prompt for `_settling`
         self._planning: tuple[Question, Pieces[_Planned]] | None = None
         self._settled: Question | None = None
         self._planned: _Planned | None = None
