@@ -123,6 +123,8 @@ def balance(text: str, around: TextAround) -> str:
     """`text`, cut before a surplus closer, and with closers added for its brackets that nothing below closes."""
     if around.language not in KNOWN:
         return text
+    if (end := _ends_string(text, around)) is not None:
+        return text[:end].rstrip()
     lexed = around.lexed_with(text)
     open_string = lexed.quote and not _ends_here(lexed.quote, around)
     if goes_on(lexed, around) or lexed.in_template or around.head.in_template or open_string:
@@ -139,6 +141,15 @@ def balance(text: str, around: TextAround) -> str:
     if closed > stand:
         return text[: found.closes[stand][0]]
     return text + _closed(text, found.own[around.spare + found.again - max(lacking - closed, 0) :][::-1], around)
+
+
+def _ends_string(text: str, around: TextAround) -> int | None:
+    """Where `text` ends the string of several lines at the cursor, which the document ends below."""
+    quote, whole = around.head.quote, around.whole_before and around.whole_after
+    if len(quote) < 2 or quote not in text or quote in around.closers.signs or not whole:
+        return None
+    surplus = around.leaves_string_open(text) and not around.leaves_string_open("")
+    return text.index(quote) if surplus else None
 
 
 def last_closers(text: str, around: TextAround) -> list[int]:

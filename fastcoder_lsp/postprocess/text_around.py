@@ -121,6 +121,10 @@ class TextAround:
         """Whether it is known which closers right of the cursor and below close what is open there."""
         return self._pending[2]
 
+    def leaves_string_open(self, text: str) -> bool:
+        """Whether a string is open at the document's end with `text` at the cursor."""
+        return bool(lex(self.near_before + text + self.near_after, self.language).quote)
+
     @cached_property
     def unclosed(self) -> list[str]:
         """The closers, innermost first, of what is open at the cursor and nothing right of it or below closes."""
