@@ -52,7 +52,7 @@ from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.engine.architecture import read_config
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.machine import require_packages
-from fastcoder_lsp.postprocess import finish
+from fastcoder_lsp.postprocess import TextAround, finish
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -380,7 +380,8 @@ def scores_of(suite: Suite, texts: Mapping[str, str]) -> dict[str, dict[str, flo
         exact[task] = float(text.strip() == wanted.strip() if suite.body else text.rstrip() == wanted)
         similar[task] = edit_similarity(text.strip(), wanted.strip())
         if not suite.body:
-            shown[task] = float(finish(text, question.before, question.after, question.language).rstrip() == wanted)
+            around = TextAround(question.before, question.after, question.language)
+            shown[task] = float(finish(text, around).rstrip() == wanted)
     return {"exact": exact, "edit_similarity": similar} | ({"shown_exact": shown} if shown else {})
 
 

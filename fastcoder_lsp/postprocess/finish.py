@@ -106,18 +106,13 @@ _RULES: tuple[tuple[Rule, Callable[[str, TextAround], str]], ...] = (
 _ROUNDS = 8
 
 
-def finish(raw: str, before: str, after: str, language: str) -> str:
-    """The text to insert between `before` and `after`.
+def finish(raw: str, around: TextAround) -> str:
+    """The text to insert at the cursor.
 
     It does not repeat the text that follows, is indented like the document, closes its own brackets and no more, has no
     trailing blanks, and is empty rather than rubbish. Idempotent. `raw`: the model's output, up to the end that the
-    stop rule found. `language`: the document's LSP language id.
+    stop rule found.
     """
-    return finish_at(raw, TextAround(before, after, language))
-
-
-def finish_at(raw: str, around: TextAround) -> str:
-    """`finish` for a text around the cursor that is already read."""
     return _finished(raw, around)[0]
 
 

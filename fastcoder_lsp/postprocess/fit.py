@@ -22,11 +22,6 @@ _STATEMENT = re.compile(
 """Text right of the cursor that begins a line of its own, whatever stands left of it."""
 
 
-def replaces(text: str, before: str, after: str, language: str = "") -> int:
-    """`covered` for the text between `before` and `after` in a document of `language`."""
-    return covered(text, TextAround(before, after, language))
-
-
 def covered(text: str, around: TextAround) -> int:
     """The number of characters right of the cursor that `text` says itself, and so covers."""
     right, body = around.right.rstrip(), text.rstrip()

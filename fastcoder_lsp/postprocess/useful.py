@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.core.certainty import Certainty
 from fastcoder_lsp.postprocess.brackets import goes_on, last_closers
-from fastcoder_lsp.postprocess.finish import finish_at
+from fastcoder_lsp.postprocess.finish import finish
 from fastcoder_lsp.postprocess.fit import covered
 from fastcoder_lsp.postprocess.rubbish import without_header
 from fastcoder_lsp.postprocess.text_around import TextAround
@@ -26,29 +26,23 @@ _GOING_ON = (
 """First words of lines that belong to the statement above (`syntax.continues_block`, `closes_block`)."""
 
 
-def useful(said: str, before: str, after: str, language: str, cut: Callable[[str], int | None]) -> str:
-    """The longest part of `said` worth showing between `before` and `after`: whole lines, finished; else "".
+def useful(said: str, around: TextAround, cut: Callable[[str], int | None]) -> str:
+    """The longest part of `said` worth showing at the cursor: whole lines, finished; else "".
 
     `said` is the output so far, in which the stop rule of this place (`decode.stop.StopRule.cut`) has found no end.
     """
-    return useful_at(said, TextAround(before, after, language), cut)
-
-
-def useful_at(said: str, around: TextAround, cut: Callable[[str], int | None]) -> str:
-    """`useful` for a text around the cursor that is already read."""
-    going_on = _at_worst(said)
-    end = len(said)
+    going_on, end = _at_worst(said), len(said)
     for _ in range(_LINES_TRIED):
         end = said.rfind("\n", 0, end)
         if end <= 0:
             return ""
         lines = said[:end].rstrip()
-        if not lines or not _stays(lines, around) or ("\n" in lines and without_header(lines, around) != lines):
+        if "\n" in lines and without_header(lines, around) != lines:
             continue
         length = cut(going_on)
         if length is not None and length < len(lines):
             continue
-        shown = _finished(lines, around)
+        shown = _kept(lines, around)
         if shown:
             return shown
     return ""
@@ -65,42 +59,22 @@ def _at_worst(said: str) -> str:
     return f"{said}_\n{endless}"
 
 
-def _stays(lines: str, around: TextAround) -> bool:
-    """Whether post-processing keeps these lines, whatever lines follow."""
-    whole = (around.left + lines).split("\n")
-    last = whole[-1].strip()
-    if last in {line.strip() for line in whole[:-1]}:
-        return False  # a loop may begin here
-    below = next((line.rstrip() for line in around.below if line.strip()), "")
-    return last != below.strip()  # otherwise the rest may repeat the lines below
-
-
-def _finished(lines: str, around: TextAround) -> str:
-    """`lines` after post-processing, if that changed only blanks, or closed blocks that will continue; else ""."""
-    shown = finish_at(lines, around)
-    if not any(map(str.isalnum, shown)) or covered(shown, around):
-        return ""  # signs alone may become rubbish, and closers may be overwritten
-    said, kept = ([line.strip() for line in text.split("\n")] for text in (lines, shown))
-    closers = kept[len(said) :]
-    if kept[: len(said)] != said or any(closer != "}" for closer in closers):
+def _kept(lines: str, around: TextAround) -> str:
+    """`lines` after post-processing, if it keeps them whatever lines follow; else ""."""
+    *above, last = (line.strip() for line in (around.left + lines).split("\n"))
+    shown = finish(lines, around)
+    # A loop may begin at a line that repeats another, signs alone may become rubbish, and closers may be overwritten.
+    if last in above or not any(map(str.isalnum, shown)) or covered(shown, around):
         return ""
-    if _restyled(lines, shown) or _in_string(shown, around):
+    # Only blanks may change; the closers that it adds stay away, because the text goes on.
+    said, kept = ([("\t" in indent(line), line.strip()) for line in text.split("\n")] for text in (lines, shown))
+    if kept[: len(said)] != said or any(closer != "}" for _, closer in kept[len(said) :]):
+        return ""
+    # The end of a string changes all meaning, and so does a comment that includes the text right of the cursor.
+    lexed = around.lexed_with(shown)
+    if around.head.quote or lexed.quote or lexed.in_template or goes_on(lexed, around):
         return ""
     return "\n".join(shown.split("\n")[: len(said)])
-
-
-def _in_string(shown: str, around: TextAround) -> bool:
-    """Whether a string of several lines is open before or after `shown`, so that its end would change all meaning.
-
-    Or a comment that would include the text right of the cursor: its brackets are not balanced.
-    """
-    lexed = around.lexed_with(shown)
-    return bool(around.head.quote or lexed.quote or lexed.in_template or goes_on(lexed, around))
-
-
-def _restyled(lines: str, shown: str) -> bool:
-    had, has = (["\t" in indent(line) for line in text.split("\n")] for text in (lines, shown))
-    return had != has[: len(had)]
 
 
 SURE = 0.9

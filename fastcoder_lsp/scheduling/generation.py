@@ -37,8 +37,8 @@ from fastcoder_lsp.postprocess import (
     TextAround,
     covered,
     dropped_by,
-    finish_at,
-    useful_at,
+    finish,
+    useful,
     whole_lines,
     without_header,
 )
@@ -187,7 +187,7 @@ class Generation(ABC):
             return self.made()
         said = self.said()
         if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
-            self._useful = said, self._suggestion(useful_at(said, self._around, self._rule.cut))
+            self._useful = said, self._suggestion(useful(said, self._around, self._rule.cut))
         return self._useful[1]
 
     def settled(self) -> str:
@@ -207,7 +207,7 @@ class Generation(ABC):
 
     def _finished(self, said: str) -> str:
         """A whole text, post-processed."""
-        return finish_at(said, self._around)
+        return finish(said, self._around)
 
     def _suggestion(self, text: str) -> Suggestion:
         return Suggestion(self.place, text, covered(text, self._around) if text else 0, finish=self.finish)

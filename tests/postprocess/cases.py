@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.postprocess import replaces
+from fastcoder_lsp.postprocess import TextAround, covered
 
 MARK = "▮"
 
@@ -41,6 +41,10 @@ class Case:
     said: str
     shown: str
 
+    def around(self) -> TextAround:
+        before, _, after = self.parts()
+        return TextAround(before, after, self.language)
+
     def parts(self) -> tuple[str, str, str]:
         before, said, after = self.said.split(MARK)
         return before, said, after
@@ -53,7 +57,7 @@ class Case:
     def document(self, shown: str) -> str:
         """The document with `shown` accepted, between two marks."""
         before, _, after = self.parts()
-        return before + MARK + shown + MARK + after[replaces(shown, before, after, self.language) :]
+        return before + MARK + shown + MARK + after[covered(shown, self.around()) :]
 
 
 def table(name: str) -> list[Case]:

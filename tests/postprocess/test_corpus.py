@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import datasets as data
-from fastcoder_lsp.postprocess import covered, finish, finish_at
+from fastcoder_lsp.postprocess import covered, finish
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.workspace.languages import language_of
 from tests.postprocess.true_rests import TrueRest, places
@@ -54,8 +54,8 @@ def _python() -> list[Path]:
 
 def document(case: TrueRest, said: str) -> str:
     """What stands around the cursor when what is shown of `said` is accepted."""
-    around = TextAround(case.before, case.after, case.language)
-    shown = finish_at(said, around)
+    around = _around(case)
+    shown = finish(said, around)
     rest = case.after[covered(shown, around) :]
     return BLANKS.sub("", case.before[-200:] + shown + rest)
 
@@ -94,7 +94,7 @@ def changed(cases: Iterator[TrueRest]) -> tuple[int, Counter[str], list[TrueRest
 def told(cases: list[TrueRest]) -> str:
     return "\n".join(
         f"{case.name} {case.cursor}, {case.extent}: {case.before[-60:]!r} + {case.truth[-200:]!r} + {case.after[:60]!r}"
-        f" -> {finish(case.truth, case.before, case.after, case.language)[-200:]!r}"
+        f" -> {finish(case.truth, _around(case))[-200:]!r}"
         for case in cases[:8]
     )
 
@@ -120,15 +120,15 @@ def test_what_stands_below_already_is_still_cut(language: str) -> None:
             for what, said in _too_much(case):
                 planted[what] += 1
                 cut[what] += (
-                    stays(case, said) if what != "a loop" else len(finish(said, *_around(case))) < len(said) - 30
+                    stays(case, said) if what != "a loop" else len(finish(said, _around(case))) < len(said) - 30
                 )
     for what, least in {"the rest of the line": 0.97, "one line": 0.97, "three lines": 0.97, "a loop": 0.97}.items():
         assert planted[what] > 10 or what == "the rest of the line"
         assert cut[what] >= least * planted[what], (what, cut, planted)
 
 
-def _around(case: TrueRest) -> tuple[str, str, str]:
-    return case.before, case.after, case.language
+def _around(case: TrueRest) -> TextAround:
+    return TextAround(case.before, case.after, case.language)
 
 
 def _too_much(case: TrueRest) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.postprocess import finish, replaces, whole_lines
+from fastcoder_lsp.postprocess import TextAround, covered, finish, whole_lines
 from fastcoder_lsp.syntax import CLOSER_OF, lex
 from tests.examples import examples
 
@@ -23,20 +23,22 @@ LANGUAGE = st.sampled_from(["python", "typescript", "rust", "go", "html", "ruby"
 @given(SAID, CODE, CODE, LANGUAGE)
 @settings(max_examples=examples(400), deadline=None)
 def test_finishing_twice_is_finishing_once(raw: str, before: str, after: str, language: str) -> None:
-    once = finish(raw, before, after, language)
-    assert finish(once, before, after, language) == once
+    around = TextAround(before, after, language)
+    once = finish(raw, around)
+    assert finish(once, around) == once
 
 
 @given(SAID, CODE, CODE, LANGUAGE)
 @settings(max_examples=examples(400), deadline=None)
 def test_form(raw: str, before: str, after: str, language: str) -> None:
-    shown = finish(raw, before, after, language)
+    around = TextAround(before, after, language)
+    shown = finish(raw, around)
     assert "\r" not in shown
     right = after.partition("\n")[0]
     assert all(line == line.rstrip() for line in shown.split("\n")[:-1])
     assert shown == shown.rstrip() or (shown[-1] in " \t\n" and right.strip())
     assert not shown or shown.strip()
-    over = replaces(shown, before, after, language)
+    over = covered(shown, around)
     assert 0 <= over <= len(right)
     said = iter(shown)
     assert all(sign in said for sign in right[:over] if sign.strip(";, \t"))
@@ -45,7 +47,7 @@ def test_form(raw: str, before: str, after: str, language: str) -> None:
 @given(st.text(st.sampled_from(list("a,()[]{}")), max_size=20), st.text(st.sampled_from(list("a=([{")), max_size=6))
 @settings(max_examples=examples(300), deadline=None)
 def test_no_closer_too_many(raw: str, before: str) -> None:
-    shown = finish(raw, before, "", "python")
+    shown = finish(raw, TextAround(before, "", "python"))
     stack = _naive(before)
     assert stack is not None
     assert shown == "" or _naive(before + shown) is not None

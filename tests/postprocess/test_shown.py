@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.postprocess import finish, replaces, whole_lines
+from fastcoder_lsp.postprocess import TextAround, covered, finish, whole_lines
 from tests.postprocess.cases import Case, of_tables
 
 LONG = 'def total(prices):\n    return sum(p[0] for p in prices) + {"a": (1, 2)}["a"][0]\n\n\n' * 600
@@ -13,10 +13,10 @@ FAR = {"python": LONG, "c": C_LONG, "typescript": C_LONG.replace("int *a, int n"
 
 def check(case: Case) -> None:
     """What was said is finished into what is shown, and finishing that changes nothing."""
-    before, said, after = case.parts()
-    shown = finish(said, before, after, case.language)
+    _, said, _ = case.parts()
+    shown = finish(said, case.around())
     assert case.document(shown) == case.shown
-    assert finish(shown, before, after, case.language) == shown
+    assert finish(shown, case.around()) == shown
 
 
 @of_tables(
@@ -44,18 +44,20 @@ def test_closers_in_a_long_file(case: Case) -> None:
 def test_a_bracket_that_is_opened_too_far_above(entries: int) -> None:
     above, below = "DATA = [\n" + '    {"k": call(1)},\n' * entries, "]\n"
     before, said, after = above + '    {"k": f(', 'a)}, {"k": g(b)', ")},\n" + below
-    assert finish(said, before, after, "python") == said
-    assert replaces(said, before, after, "python") == 1
+    around = TextAround(before, after, "python")
+    assert finish(said, around) == said
+    assert covered(said, around) == 1
 
 
 def test_a_partly_read_document_keeps_its_closer() -> None:
     for text, replaced in (("order.items", 0), ("order])", 1)):
-        assert replaces(text, "foo(bar[", f")\n{LONG}", "python") == replaced
+        assert covered(text, TextAround("foo(bar[", f")\n{LONG}", "python")) == replaced
 
 
 def test_line_ends() -> None:
-    assert finish("\r\n    a()\r\n    b()", "def f():", "\n", "python") == "\n    a()\n    b()"
-    assert finish("\r    a()", "def f():", "\n", "python") == "\n    a()"
+    around = TextAround("def f():", "\n", "python")
+    assert finish("\r\n    a()\r\n    b()", around) == "\n    a()\n    b()"
+    assert finish("\r    a()", around) == "\n    a()"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.postprocess.cases import Case, of_tables
 @of_tables("useful")
 def test_useful(case: Case) -> None:
     before, said, after = case.parts()
-    shown = useful(said, before, after, case.language, stop_rule(before, after, case.language).cut)
+    shown = useful(said, case.around(), stop_rule(before, after, case.language).cut)
     assert case.document(shown) == case.shown
 
 
@@ -49,10 +49,11 @@ def test_a_beginning_of_what_is_shown_in_the_end(said: str, before: str, right: 
         whole, stopped = whole_lines(said, before), len(said)
     else:
         whole = said[: ends[stopped]]
-    shown = finish(whole, before, after, language)
+    around = TextAround(before, after, language)
+    shown = finish(whole, around)
     for length in range(stopped):
         if "\n" in said[:length] and (said[length - 1] == "\n" or length % 3 == 0):
-            assert shown.startswith(useful(said[:length], before, after, language, cut))
+            assert shown.startswith(useful(said[:length], around, cut))
 
 
 @pytest.mark.parametrize(

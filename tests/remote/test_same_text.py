@@ -22,7 +22,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.http.infill import InfillRequest, answer_of
-from fastcoder_lsp.postprocess import finish
+from fastcoder_lsp.postprocess import TextAround, finish
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.remote.client import Timeouts
 from fastcoder_lsp.runtime.load import load_model, make_runtime
@@ -151,7 +151,7 @@ def compared(url: str, asking: Front, number: int) -> int:
         end = stop_rule(before, after, "python").cut(raw)
         if end is None and not ended:
             continue  # cut by its length: what is shown of that is the front's own choice
-        shown = finish(raw if end is None else raw[:end], before, after, "python")
+        shown = finish(raw if end is None else raw[:end], TextAround(before, after, "python"))
         completion = InfillRequest(before, after)
         expected = answer_of(completion, asking_for(before, after, shown)).text
         assert text == expected, (before[-80:], after[:40])
@@ -162,9 +162,10 @@ def compared(url: str, asking: Front, number: int) -> int:
 def asking_for(before: str, after: str, text: str) -> Any:
     """`text` as a completion that replaces what it writes over."""
     from fastcoder_lsp.core import Completion
-    from fastcoder_lsp.postprocess import replaces
+    from fastcoder_lsp.postprocess import covered
 
-    return Completion(text, len(before), len(before) + (replaces(text, before, after, "python") if text else 0))
+    over = covered(text, TextAround(before, after, "python")) if text else 0
+    return Completion(text, len(before), len(before) + over)
 
 
 def directly(url: str, body: dict[str, Any]) -> tuple[str, bool]:
