@@ -19,9 +19,10 @@ from fastcoder_lsp.postprocess.rubbish import (
     is_distinctive,
     repetition,
     rubbish,
+    without_header,
 )
 from fastcoder_lsp.postprocess.text_around import TextAround
-from fastcoder_lsp.syntax import indent, width
+from fastcoder_lsp.syntax import COLON_BLOCKS, indent, width
 
 _BELOW = 3  # lines of a block that is recognised below
 _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
@@ -49,7 +50,8 @@ def lines_below(text: str, around: TextAround) -> str:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
         if ends or (not at and _begins(whole, run, below, around)):
-            return "\n".join(lines[:index])
+            left = "\n".join(lines[:index])
+            return without_header(left, around) if around.language in COLON_BLOCKS else left
     return text
 
 
