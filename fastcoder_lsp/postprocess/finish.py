@@ -25,12 +25,14 @@ from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import COLON_BLOCKS, indent, width
 
 _BELOW = 3  # lines of a block that is recognised below
+_BRANCH = re.compile(r"\s*(?:\}\s*)?(else|except|finally|rescue|ensure|catch)\b(?!\s+if\b)")
+_KIND = re.compile(r"\b[A-Z]\w*")  # the exceptions of a handler
 _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
 """Languages whose texts are rows of like entries."""
 
 
 def lines_below(text: str, around: TextAround) -> str:
-    """`text` up to the line from which it equals the lines below the cursor, to the end of either.
+    """`text` up to the line from which it equals the lines below the cursor, or begins their branch of a statement.
 
     Lines that equal those below only for a while are kept, because code repeats itself. On an empty line, a few
     distinctive lines are enough, except in data, where entries often differ by a name only: there, a text may leave the
@@ -49,10 +51,20 @@ def lines_below(text: str, around: TextAround) -> str:
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
+        ends = ends or any(_is_same_branch(whole[index], line) for line in below[:1])
         if ends or (not at and _begins(whole, run, below, around)):
             left = "\n".join(lines[:index])
             return without_header(left, around) if around.language in COLON_BLOCKS else left
     return text
+
+
+def _is_same_branch(line: str, below: str) -> bool:
+    """Whether `line` is a branch of the statement that goes on `below` with one that has no place beside it."""
+    own, other = _BRANCH.match(line), _BRANCH.match(below)
+    if own is None or other is None or own[1] != other[1] or width(indent(line)) != width(indent(below)):
+        return False
+    kinds = [set(_KIND.findall(branch.string[branch.end() :])) for branch in (own, other)]
+    return not all(kinds) or bool(kinds[0] & kinds[1])
 
 
 def _begins(lines: list[str], run: int, below: list[str], around: TextAround) -> bool:
