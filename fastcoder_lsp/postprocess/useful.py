@@ -37,7 +37,7 @@ def useful(said: str, around: TextAround, cut: Callable[[str], int | None]) -> s
         if end <= 0:
             return ""
         lines = said[:end].rstrip()
-        if "\n" in lines and without_header(lines, around) != lines:
+        if without_header(lines, around) != lines:
             continue
         length = cut(going_on)
         if length is not None and length < len(lines):
