@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
@@ -22,15 +21,12 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.address import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
-from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
+from fastcoder_lsp.runtime.parts import Model, Runtime, Successor, WorkspaceView
 from fastcoder_lsp.scheduling.client import Arrival
 from fastcoder_lsp.scheduling.model import LocalModel
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.runtime.succession import Successor
 
 SHOWN_EVERY_S = 1.0  # between two reports of the same stage
 READING_S = 5.0  # bound on the reading of a folder that `Load.near` asks for
@@ -108,7 +104,7 @@ class ModelServer:
         if model.news:
             self._tell(model.news)
 
-    def _succeed(self, answering: str, successor: "Successor") -> None:
+    def _succeed(self, answering: str, successor: Successor) -> None:
         """Prepare the following model in its own thread, and let it take over between requests; ends if unloaded."""
         shown_s, stopped = -math.inf, successor.stopped
 
@@ -139,7 +135,7 @@ class ModelServer:
         if not handover.taken:
             self._end(successor)
 
-    def _end(self, successor: "Successor") -> None:
+    def _end(self, successor: Successor) -> None:
         if self._successor is successor:
             self._follow(protocol.Succession())
 
@@ -186,7 +182,7 @@ class ModelServer:
 class _Handover:
     """A loaded model on its way to the scheduler: taken there once, or closed; None: the scheduler loads it."""
 
-    def __init__(self, model: Model | None, successor: "Successor") -> None:
+    def __init__(self, model: Model | None, successor: Successor) -> None:
         self._model, self._successor, self._lock = model, successor, threading.Lock()
         self.taken = False
 

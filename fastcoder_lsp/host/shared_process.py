@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.question import Answer, Question
@@ -16,7 +18,7 @@ from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host import transport
 from fastcoder_lsp.host.connection import Maker, Outbox
 from fastcoder_lsp.host.liveness import SilenceLimits
-from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach
+from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach, Supervised
 from fastcoder_lsp.host.texts import MessageBuilder
 from fastcoder_lsp.workspace.document import OpenTexts
 
@@ -86,7 +88,7 @@ class DesiredState:
         return [*asked, *([protocol.AskEdit(edit)] if edit is not None else []), *(loads[one] for one in sorted(loads))]
 
 
-class SharedProcessHost:
+class SharedProcessHost(Supervised):
     """The shared process, as a front sees it; started if there is none, and again if it dies.
 
     Args:
@@ -141,20 +143,20 @@ class SharedProcessHost:
 
     # For the supervisor, from its threads -----------------------------------------------------------------------------
 
+    @override
     def connected(self, outbox: Outbox) -> None:
-        """Send a new host the whole state."""
         with self._lock:
             self._outbox, self._builder = outbox, MessageBuilder()
             for command in self._desired.commands():
                 outbox.make(*self._message(command))
 
+    @override
     def disconnected(self) -> None:
-        """Handle the connection's end; commands wait for the next host."""
         with self._lock:
             self._outbox = None
 
+    @override
     def lost(self, answer: Answer, status: Status | None) -> None:
-        """Give this answer to all open requests, and report `status` if there is one."""
         with self._lock:
             asked = self._desired.take_all()
         if status is not None:
@@ -164,31 +166,31 @@ class SharedProcessHost:
             if (event := command.refused(answer)) is not None:
                 self._tell(event)
 
+    @override
     def ping(self) -> None:
-        """Send a ping."""
         with self._lock:
             if self._outbox is not None:
                 self._outbox.put(transport.Ping(), key="ping")
 
+    @override
     def settings(self) -> Settings:
-        """The current settings."""
         return self._desired.settings
 
+    @override
     def awaited(self) -> bool:
-        """Whether a request waits for the host."""
         return self._desired.open.question is not None or bool(self._desired.loads)
 
+    @override
     def invoked(self) -> bool:
-        """Whether a request by key waits for the host."""
         question = self._desired.open.question
         return question is not None and question.request.invoked
 
+    @override
     def loading(self) -> bool:
-        """Whether the host loads a model, by its last message."""
         return self._status.state in {"starting", "loading"}
 
+    @override
     def hear(self, message: transport.FromHost) -> None:
-        """Handle a message from the host; raises ProtocolError if it is invalid."""
         match message:
             case transport.WithPlaces():
                 if (made := self._builder.made(message)) is not None:

@@ -3,10 +3,10 @@
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import psutil
 
@@ -18,10 +18,7 @@ from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.host.address import model_part
 from fastcoder_lsp.host.connection import Channel, GreetedHost, Outbox
 from fastcoder_lsp.host.liveness import Heartbeat, SilenceLimits, resume
-from fastcoder_lsp.host.transport import Codec, ProtocolError
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.host.shared_process import SharedProcessHost
+from fastcoder_lsp.host.transport import Codec, FromHost, ProtocolError
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +34,46 @@ Reach = Callable[[Settings], GreetedHost]
 """Connects to the host for these settings, started if there is none; OSError, ProtocolError, FastcoderError."""
 
 
+class Supervised(ABC):
+    """The front that a supervisor keeps connected; called from its threads."""
+
+    @abstractmethod
+    def connected(self, outbox: Outbox) -> None:
+        """Send a new host the whole state."""
+
+    @abstractmethod
+    def disconnected(self) -> None:
+        """Handle the connection's end; commands wait for the next host."""
+
+    @abstractmethod
+    def lost(self, answer: Answer, status: Status | None) -> None:
+        """Give this answer to all open requests, and report `status` if there is one."""
+
+    @abstractmethod
+    def hear(self, message: FromHost) -> None:
+        """Handle a message from the host; raises ProtocolError if it is invalid."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Send a ping."""
+
+    @abstractmethod
+    def settings(self) -> Settings:
+        """The current settings."""
+
+    @abstractmethod
+    def awaited(self) -> bool:
+        """Whether a request waits for the host."""
+
+    @abstractmethod
+    def invoked(self) -> bool:
+        """Whether a request by key waits for the host."""
+
+    @abstractmethod
+    def loading(self) -> bool:
+        """Whether the host loads a model, by its last message."""
+
+
 @dataclass(frozen=True, slots=True)
 class _HostFailure:
     """Why there is no host, and what the user can do about it, if anything."""
@@ -49,7 +86,7 @@ class ConnectionSupervisor:
     """Keeps one front connected."""
 
     def __init__(
-        self, supervised: "SharedProcessHost", reach: Reach, patience: SilenceLimits, pauses_s: tuple[float, ...]
+        self, supervised: Supervised, reach: Reach, patience: SilenceLimits, pauses_s: tuple[float, ...]
     ) -> None:
         self._supervised, self._reach, self._patience, self._pauses_s = supervised, reach, patience, pauses_s
         self._codec = Codec()

@@ -5,9 +5,11 @@ The second replaces the first when that costs no key anything, and not in the mi
 short one.
 """
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fastcoder_lsp.core import Engine, EngineInfo, Engines, Pieces, Preparing, Snapshot, StepCosts, Tokens
 from fastcoder_lsp.core.arrays import Int64s
@@ -22,7 +24,6 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from fastcoder_lsp.draft.base import Pin
-    from fastcoder_lsp.runtime.succession import Successor
 
 CPU_NODES = 8  # least rows of a verification on a CPU: with AVX-512 VNNI eight rows cost a quarter more than one
 DEARER = 1.4
@@ -56,6 +57,32 @@ class DecodeLimits:
     nodes: int = CPU_NODES
 
 
+Tell: TypeAlias = Callable[[str, int | None], None]
+"""Receives the stage of the wanted model, in words, and its percentage where it is known."""
+
+
+class Successor(ABC):
+    """Makes the wanted model (`name`) ready while another one answers.
+
+    `stopped` is set from any thread where it is no longer wanted; closing the model that answers sets it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.stopped = name, threading.Event()
+
+    @abstractmethod
+    def make(self, tell: Tell) -> "Model | None":
+        """Wait for the files, and prepare the model; takes as long as that takes. `tell` receives the stages.
+
+        Returns None if stopped, and where it cannot be loaded beside the one that answers: unload that first. Raises
+        FastcoderError if it cannot be made ready.
+        """
+
+    @abstractmethod
+    def settled(self, model: "Model") -> "Model":
+        """The model as it takes over, in the thread that runs it, its costs corrected."""
+
+
 @dataclass(frozen=True, slots=True)
 class Model(Preparing):
     """A loaded model, shared by all fronts."""
@@ -68,7 +95,7 @@ class Model(Preparing):
     smaller: SmallerModels | None = None
     edits: EditModels | None = None  # the edit models beside it, if there may be any
     news: str = ""  # to be told to the user, empty for nothing
-    successor: "Successor | None" = None  # makes the wanted model ready, if this one only answers meanwhile
+    successor: Successor | None = None  # makes the wanted model ready, if this one only answers meanwhile
 
     @property
     def info(self) -> EngineInfo:

@@ -5,13 +5,13 @@ has to map the weights. Downloads nothing: it waits for a download that the user
 """
 
 import logging
-import threading
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
+
+from typing_extensions import override
 
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
@@ -23,16 +23,13 @@ from fastcoder_lsp.model.find import AUTO, download_of, find, understand
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import folder_bytes
 from fastcoder_lsp.runtime.load import corrected, load_model, needs_own_weights
-from fastcoder_lsp.runtime.parts import Model
+from fastcoder_lsp.runtime.parts import Model, Successor, Tell
 from fastcoder_lsp.runtime.second_process import is_prepared, prepare, serve_parent
 
 logger = logging.getLogger(__name__)
 
 LOOK_S, SELDOM_S = 1.0, 5.0  # time between two looks at a download, and at one that has not begun
 _FINISH = "To continue, run: fastcoder-lsp model pull"
-
-Tell = Callable[[str, int | None], None]
-"""Receives the stage of the wanted model, in words, and its percentage where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def load_first(settings: Settings, progress: Progress) -> Model:
     plan = plan_for(settings, cache)
     if plan is not None:
         try:
-            return replace(load_model(plan.first, progress), successor=Successor(plan))
+            return replace(load_model(plan.first, progress), successor=PlannedSuccessor(plan))
         except FastcoderError as error:
             logger.warning("%s cannot answer meanwhile: %s", plan.first.model, error)
     try:
@@ -155,21 +152,15 @@ def _settings_of(size: Size, settings: Settings, cache: Path, gpu: int) -> Setti
     return replace(settings, model=size.hub_id, engine="cpu-int4" if four else settings.engine)
 
 
-class Successor:
-    """Makes the wanted model (`name`) ready while another one answers.
-
-    `stopped` is set from any thread where it is no longer wanted; closing the model that answers sets it.
-    """
+class PlannedSuccessor(Successor):
+    """The successor by a plan: a second process prepares the model, this one loads it."""
 
     def __init__(self, plan: SuccessionPlan) -> None:
-        self.name, self._plan, self.stopped = plan.name, plan, threading.Event()
+        super().__init__(plan.name)
+        self._plan = plan
 
+    @override
     def make(self, tell: Tell) -> Model | None:
-        """Wait for the files, and prepare the model; takes as long as that takes. `tell` receives the stages.
-
-        Returns None if stopped, and where it cannot be loaded beside the one that answers: unload that first. Raises
-        FastcoderError if it cannot be made ready.
-        """
         plan, stopped = self._plan, self.stopped
         if (not plan.here and not self._awaited(tell)) or plan.on_gpu:
             return None
@@ -181,11 +172,9 @@ class Successor:
         prepare(__name__, plan.wanted, progress, stopped, "model")
         return None if stopped.is_set() else load_model(plan.wanted, progress, alone=False)
 
+    @override
     def settled(self, model: Model) -> Model:
-        """The model as it takes over, in the thread that runs it, its costs corrected.
-
-        They were measured at low priority, and beside the model that answered.
-        """
+        # Its costs were measured at low priority, and beside the model that answered.
         try:
             model = corrected(model)
         except Exception:
