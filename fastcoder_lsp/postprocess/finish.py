@@ -51,18 +51,20 @@ def lines_below(text: str, around: TextAround) -> str:
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
-        ends = ends or any(_is_same_branch(whole[index], line) for line in below[:1])
+        ends = ends or any(_is_branch_of(whole[index:], line) for line in below[:1])
         if ends or (not at and _begins(whole, run, below, around)):
             left = "\n".join(lines[:index])
             return without_header(left, around) if around.language in COLON_BLOCKS else left
     return text
 
 
-def _is_same_branch(line: str, below: str) -> bool:
-    """Whether `line` is a branch of the statement that goes on `below` with one that has no place beside it."""
-    own, other = _BRANCH.match(line), _BRANCH.match(below)
-    if own is None or other is None or own[1] != other[1] or width(indent(line)) != width(indent(below)):
+def _is_branch_of(lines: list[str], below: str) -> bool:
+    """Whether `lines` begin a branch of the statement that goes on `below` with one that has no place beside it."""
+    own, other, column = _BRANCH.match(lines[0]), _BRANCH.match(below), width(indent(below))
+    if own is None or other is None or own[1] != other[1] or width(indent(lines[0])) != column:
         return False
+    if any(line and width(indent(line)) <= column and not _BRANCH.match(line) for line in lines[1:]):
+        return False  # the branch below belongs to a later statement
     kinds = [set(_KIND.findall(branch.string[branch.end() :])) for branch in (own, other)]
     return not all(kinds) or bool(kinds[0] & kinds[1])
 
