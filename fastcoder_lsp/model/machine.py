@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -187,17 +188,23 @@ def require_packages(purpose: str, *names: str) -> None:
 
 
 def install_line(*names: str) -> str:
-    """A command that installs packages beside this program, in usable versions, torch in its smallest build."""
+    """A command that installs packages: by the smallest extra that has them all, torch in its smallest build."""
     small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
     options = [f"--extra-index-url {_CPU_BUILDS}"] if small else []
-    return " ".join([f"{sys.executable} -m pip install", *options, *(_bounded(name) for name in names)])
+    extras = sorted(_extras().items(), key=lambda extra: len(extra[1]))
+    extra = next((extra for extra, packages in extras if packages.issuperset(names)), None)
+    wanted = names if extra is None else (f'"fastcoder-lsp[{extra}]"',)
+    return " ".join([f"{sys.executable} -m pip install", *options, *wanted])
 
 
-def _bounded(name: str) -> str:
-    """`name` with the versions that this package requires, quoted for a shell."""
-    try:
-        ours = requires("fastcoder-lsp") or []
-    except PackageNotFoundError:  # a bare checkout
-        ours = []
-    found = next((one for one in ours if re.match(rf"{re.escape(name)}(?![\w.-])", one)), name).partition(";")[0]
-    return found if found == name else f'"{found.strip()}"'
+def _extras() -> dict[str, set[str]]:
+    """The packages of each extra of this program."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with suppress(PackageNotFoundError):  # a bare checkout
+        for requirement in requires("fastcoder-lsp") or ():
+            if (match := _OF_EXTRA.match(requirement)) is not None:
+                found[match[2]].add(match[1])
+    return found
+
+
+_OF_EXTRA = re.compile(r"""([\w.-]+).*;.*\bextra == ['"]([\w-]+)['"]""")

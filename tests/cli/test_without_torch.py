@@ -113,7 +113,7 @@ def test_a_missing_package_is_named_with_its_command(environment: dict[str, str]
     done = run(environment, "-m", "fastcoder_lsp.cli.main", "model", "pull", str(tmp_path / "new.gguf"))
     assert done.returncode == InstallationError.exit_code, done.stderr
     assert "needs torch and transformers" in done.stderr
-    assert re.search(r'-m pip install .*"torch[<>=][^"]+" "transformers[<>=][^"]+" ', done.stderr, re.MULTILINE)
+    assert re.search(r'-m pip install .*"fastcoder-lsp\[torch\]"$', done.stderr, re.MULTILINE)
 
 
 def test_a_command_that_imports_them_says_how_to_get_them(environment: dict[str, str], tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_command_that_imports_them_says_how_to_get_them(environment: dict[str,
     done = run(environment, "-m", "fastcoder_lsp.cli.main", *arguments)
     assert done.returncode == InstallationError.exit_code, done.stderr
     assert "this command needs accelerate and torch and transformers" in done.stderr
-    assert re.search(r'-m pip install .*"accelerate[<>=][^"]+" "torch[<>=][^"]+" "transformers[<>=]', done.stderr)
+    assert re.search(r'-m pip install .*"fastcoder-lsp\[torch\]"$', done.stderr, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("memory_bytes", "small"), [(0, True), (8 << 30, False)])
@@ -131,6 +131,22 @@ def test_the_install_line_names_a_useful_torch(memory_bytes: int, small: bool, m
     monkeypatch.setattr(sys, "platform", "linux")
     assert ("whl/cpu" in machine.install_line("torch")) is small
     assert "whl/cpu" not in machine.install_line("transformers")
+
+
+@pytest.mark.parametrize(
+    ("packages", "wanted"),
+    [
+        (("accelerate", "torch", "transformers"), '"fastcoder-lsp[torch]"'),
+        (("transformers",), '"fastcoder-lsp[torch]"'),
+        (("peft",), '"fastcoder-lsp[train]"'),
+        (("torch", "peft"), '"fastcoder-lsp[train]"'),
+        (("ray",), '"fastcoder-lsp[team]"'),
+        (("torch", "elsewhere"), "torch elsewhere"),
+    ],
+)
+def test_the_install_line_names_the_smallest_extra(packages: tuple[str, ...], wanted: str) -> None:
+    """An extra has the versions that fit, and a user finds it in the documentation."""
+    assert machine.install_line(*packages).endswith(f" {wanted}")
 
 
 @pytest.mark.ci
