@@ -4,12 +4,13 @@ A wrong or unknown value is reported, and the next weaker layer (finally the def
 written the values, so their number and the length of the messages are bounded.
 """
 
-import difflib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
+from fastcoder_lsp.config.misspelt import meant
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
 MAX_PROBLEMS: Final = 20  # problems of one layer that are reported one by one
@@ -156,7 +157,7 @@ def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
     language, _, plain = name.removeprefix("languages.").partition(".")
     if name == f"languages.{language}.{plain}" and plain in table:
         raise _RefusedError(f"cannot be set for one language; for all of them it is {plain}")
-    raise _RefusedError("unknown setting" + (_nearest(name, table) if hint else ""))
+    raise _RefusedError("unknown setting" + (_question(meant(name, table)) if hint and len(name) <= _MAX_NAME else ""))
 
 
 def shown(text: str, most: int = _MAX_NAME) -> str:
@@ -220,8 +221,9 @@ def _shown(value: object) -> str:
         return f"a huge {type(value).__name__}"
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    if len(name) > _MAX_NAME:
-        return ""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]}?" if near else ""
+def _nearest(value: str, known: Iterable[str]) -> str:
+    return _question(get_close_matches(value, known, n=1) if len(value) <= _MAX_NAME else [])
+
+
+def _question(names: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(shown(one, 2 * _MAX_NAME) for one in names)}?" if names else ""
