@@ -60,8 +60,8 @@ your own file too, `complete` and `index` also the workspace's. Their options ov
 `fastcoder-lsp doctor` prints each setting that differs from its default, with its source.
 
 The server notices a changed file within a second or two and applies it at the next request. It says so if a setting
-needs a restart. It shows an invalid file or value at once, with file and line. While a file is invalid, its last valid
-settings apply.
+needs a restart. It shows an invalid file or value at once, with file and line, and says when you have corrected
+it. While a file is invalid, its last valid settings apply.
 
 Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`); an editor may send them under
 `fastcoder`. Null means "not set". The server reports an unknown name or a wrong value and ignores it. Paths must be

@@ -86,6 +86,10 @@ class Configuration:
         self._files = {uri: layer for uri, layers in known.items() for layer in layers}
         return tuple(problems)
 
+    def files(self) -> tuple[str, ...]:
+        """The settings files that exist, as problems name them."""
+        return tuple(layer.origin for layer in self._files.values())
+
     def _client_layers(self, uri: str | None) -> list[SettingsLayer]:
         pulled = [self._pulled[one] for one in dict.fromkeys((None, uri)) if one in self._pulled]
         return [*self._initial, *pulled, *self._pushed, self._command_line]

@@ -54,6 +54,7 @@ from fastcoder_lsp.workspace.settings_files import settings_paths
 
 _VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
 _MAX_BYTES = 10_000
+_LINE = re.compile(r":\d+\Z")
 
 
 class InstalledVersion:
@@ -209,6 +210,7 @@ class Session:
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: tuple[Problem, ...] = ()
+        self._wrong: set[str] = set()  # origins with problems that the user was told of
         self._watch = SettingsWatch(
             lambda: settings_paths(self.folders.paths()), partial(self._call_soon, self.refresh)
         )
@@ -430,9 +432,19 @@ class Session:
         if new:
             lines = [*files, *(["ignored settings:", *values] if values else [])]
             self.reporter.notice("\n".join(lines), again=True)
+        self._tell_what_is_corrected()
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
         self._rules, self._indentation = {}, IndentationSources()
+
+    def _tell_what_is_corrected(self) -> None:
+        """Say which settings files had problems and have none any more; a file may be missing between two saves."""
+        wrong = {_LINE.sub("", problem.origin) for problem in self._reported}
+        corrected = (self._wrong - wrong).intersection(self.configuration.files())
+        for file in sorted(corrected):
+            text = f"{file}: The file has no error any more. Its settings apply."
+            self.reporter.notice(text, MessageType.Info, again=True)
+        self._wrong = (self._wrong - corrected) | wrong
 
     def _may_remember(self, uri: str) -> bool:
         """Whether a document's changes may be remembered: the rules for reading hold, also for what is not saved."""

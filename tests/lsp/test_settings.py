@@ -209,6 +209,36 @@ async def test_a_file_that_cannot_be_read_keeps_its_settings(own: Path) -> None:
         assert not await suggests(client, "sql")
 
 
+@pytest.mark.parametrize("broken", ["enabled = flase\n", "no_such = 1\nlog.level = 7\n"])
+async def test_a_corrected_file_is_told_once(own: Path, tmp_path: Path, broken: str) -> None:
+    """Who has read of an error wants to know that it is gone; who has read of none is told nothing."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file = folder / "fastcoder.toml"
+    async with initialized(rootUri=folder.as_uri()) as client:
+
+        async def saved(text: str) -> list[str]:
+            file.write_text(text)
+            client.notify("textDocument/didSave", {"textDocument": {"uri": file.as_uri()}})
+            await client.call("fastcoder/stats")
+            return [notice for notice in client.notices() if "no error" in notice]
+
+        assert await saved("popup.enabled = true\n") == []
+        assert await saved(broken) == []
+        file.unlink()  # as some editors do between two saves
+        client.notify("textDocument/didSave", {"textDocument": {"uri": file.as_uri()}})
+        for text in ("popup.enabled = true\n", "popup.enabled = false\n"):
+            assert await saved(text) == [f"fastcoder: {file}: The file has no error any more. Its settings apply."]
+        save_again(own, broken)
+        await client.until(lambda: str(own) in client.notices()[-1])
+        save_again(own, "")
+        await client.until(
+            lambda: client.notices()[-1] == f"fastcoder: {own}: The file has no error any more. Its settings apply."
+        )
+        assert await saved(broken + "\n") == await saved(broken)
+        assert len(await saved("")) == 3, "each time after an error"
+
+
 async def test_a_setting_that_needs_a_restart_is_named(own: Path) -> None:
     async with initialized() as client:
         save_again(own, "host.linger_s = 5\n")
