@@ -233,11 +233,11 @@ def refusal(
     if not settings.enabled:
         return off()
     text, language = request.snapshot.text, request.snapshot.language
-    longest = max(map(len, text.split("\n")))
+    size, longest = len(text), max(map(len, text.split("\n")))
     rules = ReadingRules(tuple(folders), settings)
-    rule = rules.may_complete(path, language) or rules.size_reason(len(text), longest)
+    rule = rules.may_complete(path, language) or rules.size_reason(size, longest)
     if rule is not None:
-        return of_rule(rule, len(text), settings.read_max_file_bytes)
+        return of_rule(rule, settings, size, longest)
     if not settings.where_secrets and in_secret(text[: request.offset], language):
         return replace(secret_line(), hint="If it is not a secret, add --secrets.")
     return None

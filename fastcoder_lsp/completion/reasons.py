@@ -38,9 +38,13 @@ def _in_units(size: int) -> str:
     return f"{math.ceil(size / 1e5) / 10:g} MB"
 
 
-def long_line() -> Reason:
-    """A line of the file exceeds its length limit."""
-    return Reason("large", "A line of this file is too long.", "Raise `read.max_line_length`.")
+def long_line(length: int, limit: int) -> Reason:
+    """A line of the file exceeds its length limit, both in characters."""
+    return Reason(
+        "large",
+        f"A line of this file is too long: {length:,} characters, and the limit is {limit:,}.",
+        "Raise `read.max_line_length`.",
+    )
 
 
 def secret_file() -> Reason:

@@ -8,18 +8,24 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Final
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config.resolve import shown as printable
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.document import Position
+from fastcoder_lsp.workspace.paths import path_of
 
 PASSING: Final = frozenset(("superseded", "cancelled", "changed"))
 """Reasons that every key causes: they say nothing about the place."""
 _ANSWERS: Final = 20
 _DOCUMENTS: Final = 50
+MAX_NAME: Final = 1000  # characters of a file's name or path, whose control characters are not shown
+_NEOVIMS_UNNAMED: Final = "file://"  # Neovim's URI for a buffer without a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,11 @@ class LastSuggestion:
 
 @dataclass(slots=True)
 class _DocumentHistory:
-    """A document's last empty answers, the latest last, and its last suggestion."""
+    """A document's last empty answers, the latest last, its last suggestion, and the hints that the user was told."""
 
     silences: deque[Silence] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
     shown: LastSuggestion | None = None
+    told: set[str] = field(default_factory=set)
 
 
 class Reasons(PerDocument[_DocumentHistory]):
@@ -77,6 +84,10 @@ class Reasons(PerDocument[_DocumentHistory]):
         """An answer was a suggestion."""
         self.fetch(uri).shown = LastSuggestion(at, self._clock())
 
+    def told(self, uri: str) -> set[str]:
+        """The hints that the user was told for the whole document."""
+        return self.fetch(uri).told
+
     def silences(self, uri: str) -> tuple[Silence, ...]:
         """The last empty answers of a document, the latest first."""
         kept = self.get(uri)
@@ -92,15 +103,25 @@ class Reasons(PerDocument[_DocumentHistory]):
         return max(0.0, self._clock() - moment_s)
 
 
-def of_rule(rule: rules.ExclusionReason, size: int = 0, limit: int = 0) -> Reason:
-    """Why there is nothing in a document that a rule excludes; `size`, `limit`: its bytes, and how many are read."""
+def of_rule(rule: rules.ExclusionReason, settings: Settings, size: int, longest: int) -> Reason:
+    """Why there is nothing in a document that a rule excludes; `size`: its bytes, `longest`: characters of a line."""
     if rule is rules.ExclusionReason.SECRET:
         return reasons.secret_file()
     if rule is rules.ExclusionReason.TOO_LARGE:
-        return reasons.large_file(size, limit)
+        return reasons.large_file(size, settings.read_max_file_bytes)
     if rule is rules.ExclusionReason.LONG_LINES:
-        return reasons.long_line()
+        return reasons.long_line(longest, settings.read_max_line_length)
     return reasons.ignored(rule.value)
+
+
+def document_name(uri: str) -> str:
+    """A document's name for the user."""
+    return "this document" if uri == _NEOVIMS_UNNAMED else printable(PurePath(path_of(uri) or uri).name, MAX_NAME)
+
+
+def sentences(what: str, reason: Reason) -> list[str]:
+    """What there is not, why, and what to do."""
+    return [f"{what}: {reason.text}", *([reason.hint] if reason.hint else [])]
 
 
 def unknown_document() -> Reason:

@@ -10,6 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Final
@@ -22,7 +23,7 @@ from fastcoder_lsp.core import Late, Reason
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.lsp.reasons import PASSING, Reasons
+from fastcoder_lsp.lsp.reasons import PASSING, Reasons, document_name, sentences
 from fastcoder_lsp.workspace.document import Position
 
 logger = logging.getLogger(__name__)
@@ -348,6 +349,14 @@ class SilenceWatch:
         return self._latest[max(relevant, key=lambda code: relevant[code])]
 
 
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Requests in documents without suggestions, by no wish of the user's: how many, and what to say of the last."""
+
+    count: int = 0
+    text: str = ""
+
+
 class Outcomes:
     """Receives every answer. `clock`: seconds."""
 
@@ -356,16 +365,38 @@ class Outcomes:
         self._reporter = reporter
         self._clock = clock
         self._watch = SilenceWatch()
+        self.refusals = Refusals()
 
     def shown(self, uri: str, at: Position) -> None:
         """A suggestion is shown."""
         self.reasons.shown(uri, at)
         self._watch.shown()
 
+    def refused(self, uri: str, at: Position, reason: Reason, *, invoked: bool) -> None:
+        """Nothing is suggested in the whole document; notify the user if the request came by key."""
+        if reason.code not in _INTENDED:
+            self.refusals = Refusals(self.refusals.count + 1, _said(uri, reason))
+        if invoked:
+            self.say(uri, reason)
+        self.empty(uri, at, reason)
+
+    def say(self, uri: str, reason: Reason) -> None:
+        """Notify the user, once for a document, why nothing is suggested in it, unless that is the user's own wish."""
+        told = self.reasons.told(uri)
+        if reason.code not in _INTENDED and reason.hint not in told:
+            told.add(reason.hint)
+            self._reporter.notice(_said(uri, reason), types.MessageType.Info)
+
     def empty(self, uri: str, at: Position, reason: Reason) -> None:
         """Nothing is shown; notify the user once after a whole minute of that."""
         self.reasons.keep(uri, at, reason)
+        if reason.hint in self.reasons.told(uri):
+            return
         report = self._watch.empty(reason, self._clock())
         if report is None or (report.code == "error" and self._reporter.current.state == "error"):
             return  # the model's error was reported when it occurred
         self._reporter.notice(f"no suggestion for a minute. {report.text} {report.hint}".strip())
+
+
+def _said(uri: str, reason: Reason) -> str:
+    return " ".join(sentences(f"No suggestions in {document_name(uri)}", reason))

@@ -9,6 +9,7 @@ from typing import Final
 
 from fastcoder_lsp.completion.status import Statistics
 from fastcoder_lsp.core.controls import counted
+from fastcoder_lsp.lsp.status import Refusals
 from fastcoder_lsp.lsp.usage import AcceptCounts
 
 _LEAST: Final = 20  # requests, or suggestions on the screen, from which on a share means something
@@ -29,13 +30,15 @@ _REMEDIES: Final[Mapping[str, str]] = {
 _FASTER: Final = "Set `model` to a smaller one."
 
 
-def summary(service: Statistics, accepts: AcceptCounts) -> str:
+def summary(service: Statistics, accepts: AcceptCounts, refusals: Refusals) -> str:
     """One or two sentences, by the counts since the start."""
     with_text = service.shown + service.typed_through
     answered = with_text + service.empty + service.failed
     expected = answered - sum(service.suppressed.get(rule, 0) for rule in _UNEXPECTED)
     if service.failed > _MOST_FAILED * answered:
         return f"Bad: {service.failed} of {counted(answered, 'request')} failed. The server's status says why."
+    if refusals.count > expected:
+        return refusals.text
     if expected < _LEAST:
         return f"Too early to tell: {counted(expected, 'request')} so far. Type on, and look again later."
     held_back = {rule: service.suppressed.get(rule, 0) for rule in _REMEDIES}

@@ -14,6 +14,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.reasons import unfit
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Rule
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, Reason
 from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
@@ -87,7 +88,7 @@ def test_they_follow_the_document() -> None:
 
 @pytest.mark.parametrize("rule", rules.ExclusionReason)
 def test_every_rule_has_a_reason(rule: rules.ExclusionReason) -> None:
-    reason = of_rule(rule)
+    reason = of_rule(rule, Settings(), 2_000_000, 6_000)
     assert reason.code in CODES
     assert reason.text
     assert reason.hint
@@ -268,6 +269,54 @@ async def test_the_front_and_the_service_tell_their_reasons(
         answer = await why(client, uri)
         assert codes(answer) == [code]
         assert words in answer["text"]
+
+
+LARGE = "too large: 20 MB, and the limit is 1 MB. Raise `read.max_file_bytes`."
+LONG = "too long: 500,000 characters, and the limit is 5,000. Raise `read.max_line_length`."
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("{}, \n" * 4_000_000, LARGE), ("x" * 500_000, LONG)], ids=["20 MB", "line"]
+)
+async def test_who_asks_by_key_in_a_document_without_suggestions_is_told_once(text: str, says: str) -> None:
+    """Typing shows nothing; further keys, also that for edits, do not say it again, nor does a minute of silence."""
+    async with initialized() as client:
+        client.open(URI, text)
+        assert await client.inline(URI, 0, 4) == []
+        assert client.notices() == []
+        for column in (4, 5):
+            assert await client.inline(URI, 0, column, triggerKind=1) == []
+        place = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
+        await client.call("textDocument/copilotInlineEdit", place | {"context": {"triggerKind": 1}})
+        [notice] = client.notices()
+        assert notice.startswith("fastcoder: No suggestions in a.py: ")
+        assert notice.endswith(says)
+        assert says in " ".join((await why(client))["text"].split("\n"))
+        assert (await client.call("fastcoder/stats"))["summary"] == notice.removeprefix("fastcoder: ")
+
+
+async def test_a_key_for_edits_tells_it_too() -> None:
+    async with initialized() as client:
+        client.open(URI, "x" * 6_000)
+        place = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
+        await client.call("textDocument/copilotInlineEdit", place)
+        assert client.notices() == []
+        await client.call("textDocument/copilotInlineEdit", place | {"context": {"triggerKind": 1}})
+        assert "Raise `read.max_line_length`." in client.notices()[0]
+
+
+async def test_a_key_where_the_user_wants_no_suggestions_tells_nothing() -> None:
+    async with initialized(initializationOptions={"languages": {"exclude": ["python"]}}) as client:
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4, triggerKind=1) == []
+        assert client.notices() == []
+
+
+def test_what_a_key_told_no_minute_of_silence_tells_again(typing: Typing) -> None:
+    large = reasons.large_file(2_000_000, 1_000_000)
+    typing.outcomes.refused(URI, PLACE, large, invoked=True)
+    typing.silent(300, large)
+    assert len(typing.notices()) == 1
 
 
 async def test_a_file_that_a_rule_excludes_is_told_without_a_question(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from fastcoder_lsp.completion.status import Statistics
+from fastcoder_lsp.lsp.status import Refusals
 from fastcoder_lsp.lsp.summary import summary
 from fastcoder_lsp.lsp.usage import AcceptCounts
 
@@ -46,7 +47,15 @@ FAST, SLOW = {"total": {"p50": 210.4, "p95": 800.0}}, {"total": {"p50": 1430.0, 
     ],
 )
 def test_the_counts_in_words(service: Statistics, accepts: AcceptCounts, says: str, advises: str) -> None:
-    told = summary(service, accepts)
+    told = summary(service, accepts, Refusals())
     assert told.startswith(says)
     assert advises in told.removeprefix(says)
     assert told.count(". ") <= 2
+
+
+def test_documents_without_suggestions_are_named_where_most_requests_are_in_them() -> None:
+    refusals, few = Refusals(31, "No suggestions in a.py: It is too large."), Refusals(30, "No suggestions in a.py.")
+    service = Statistics(shown=30, ms=FAST)
+    assert summary(service, AcceptCounts(), refusals) == refusals.text
+    assert summary(Statistics(), AcceptCounts(), few) == few.text
+    assert summary(service, AcceptCounts(), few).startswith("Good")

@@ -65,7 +65,7 @@ def request_at(
     request, document = request_at_start(session, uri), session.documents.get(uri)
     if document is None or isinstance(request, Reason):
         if document is not None and isinstance(request, Reason):
-            session.outcomes.empty(uri, position_of(position), request)
+            session.outcomes.refused(uri, position_of(position), request, invoked=invoked)
         return None
     encoding = session.client.encoding
     entry = None
@@ -184,12 +184,11 @@ def request_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
         return stale_document()
     folder = session.folder_of(uri)
     settings, rules = session.settings(folder, document.language), session.rules(folder)
-    rule = rules.may_complete(document.file, document.language) or rules.size_reason(
-        len(snapshot.text), document.longest_line()
-    )
+    size, longest = len(snapshot.text), document.longest_line()
+    rule = rules.may_complete(document.file, document.language) or rules.size_reason(size, longest)
     if rule is not None:
         session.reporter.explain(f"no suggestions in {uri}: {rule.value}")
-        return of_rule(rule, len(snapshot.text), settings.read_max_file_bytes)
+        return of_rule(rule, settings, size, longest)
     if not session.is_enabled(settings):
         return reasons.off()
     return CompletionRequest(snapshot, offset=0, max_tokens=settings.completion_max_tokens)

@@ -125,6 +125,8 @@ def _question(
 ) -> EditQuestion | Reason:
     allowed, document = request_at_start(session, uri), session.documents.get(uri)
     if isinstance(allowed, Reason):
+        if invoked and document is not None:
+            session.outcomes.say(uri, allowed)
         return allowed
     if snapshot is None or document is None or (version is not None and version != document.version):
         return reasons.changed()

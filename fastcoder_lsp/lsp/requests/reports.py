@@ -1,7 +1,6 @@
 """Requests that report on the server: `fastcoder/why`, `fastcoder/stats`, `fastcoder/trace`, `fastcoder/debug/text`."""
 
 from dataclasses import asdict
-from pathlib import PurePath
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -10,15 +9,12 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config.resolve import shown as printable
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.trace import as_plain
-from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
+from fastcoder_lsp.lsp.reasons import MAX_NAME, LastSuggestion, Silence, document_name, sentences
 from fastcoder_lsp.lsp.requests.ask import request_at_start
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.summary import summary
-from fastcoder_lsp.workspace.paths import path_of
 
 _MAX_LISTED = 8
-_MAX_NAME = 1000  # characters of a file's name or path, whose control characters are not shown
-_NEOVIMS_UNNAMED = "file://"  # Neovim's URI for a buffer without a name
 _TRIGGER_HINT = (
     "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
     "setting for inline suggestions is on (VS Code: editor.inlineSuggest.enabled)."
@@ -58,7 +54,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     lines = [*headline, *_context(session, uri), *([] if headline == edits else edits), doing]
     lines += [f"{note[0].upper()}{note[1:]}." for note in session.reporter.notes]
     if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
-        lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
+        lines += ["Before:", *(f"- {' '.join(sentences(_when(session, one), one.reason))}" for one in earlier)]
     items = [
         {
             "code": one.reason.code,
@@ -76,23 +72,22 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 
 def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
     """The first lines: a reason that holds for the whole document, else the last question's outcome; `edits` too."""
-    name = "this document" if uri == _NEOVIMS_UNNAMED else printable(PurePath(path_of(uri) or uri).name, _MAX_NAME)
-    found = request_at_start(session, uri)
+    name, found = document_name(uri), request_at_start(session, uri)
     if isinstance(found, Reason):
-        return _sentences(f"No suggestions in {name}", found)
+        return sentences(f"No suggestions in {name}", found)
     silences, shown = session.outcomes.reasons.silences(uri), session.outcomes.reasons.last_shown(uri)
     if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
         return [f"The last answer in {name} was a suggestion, in {_when(session, shown)}."]
     if not silences:
         return edits or [f"The editor has not requested a suggestion in {name} yet.", _TRIGGER_HINT]
-    return _sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
+    return sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
 
 
 def _context(session: Session, uri: str) -> list[str]:
     latest = session.traces.get(uri)
     if latest is None or session.documents.get(uri) is None:
         return []
-    places = ", ".join(printable(place, _MAX_NAME) for place in reversed(latest.context))
+    places = ", ".join(printable(place, MAX_NAME) for place in reversed(latest.context))
     return [f"Code of other files in the prompt: {places}." if places else "No code of other files was in the prompt."]
 
 
@@ -100,11 +95,7 @@ def _edits(session: Session, uri: str) -> list[str]:
     silences, shown = session.edits.reasons.silences(uri), session.edits.reasons.last_shown(uri)
     if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
         return [f"The last edit was suggested with the cursor in {_when(session, shown)}."]
-    return _sentences(f"No edit, {_when(session, silences[0])}", silences[0].reason) if silences else []
-
-
-def _sentences(what: str, reason: Reason) -> list[str]:
-    return [f"{what}: {reason.text}", *([reason.hint] if reason.hint else [])]
+    return sentences(f"No edit, {_when(session, silences[0])}", silences[0].reason) if silences else []
 
 
 def _when(session: Session, answer: Silence | LastSuggestion) -> str:
@@ -139,7 +130,7 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
     host = session.service.host.facts()
     prompt_tokens = service.prefilled + service.reused
     return {
-        "summary": summary(service, accepts),
+        "summary": summary(service, accepts, session.outcomes.refusals),
         "model": counts.pop("model") or None,
         "engine": counts.pop("engine") or None,
         "ms": counts.pop("ms"),
