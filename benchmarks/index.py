@@ -226,7 +226,7 @@ def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percent
     live = LiveIndex({root: resolve(())[0]}, encoder, folder / "cache")
     live.start()
     try:
-        assert live.settle(600)
+        assert live.inbox.settle(600)
         save = _live_times(live, edited, lines, SAVES, by_disk=True)
         keystroke = _live_times(live, edited, lines, EDITS, by_disk=False)
     finally:
@@ -245,14 +245,14 @@ def _live_times(live: LiveIndex, path: Path, lines: list[str], times: int, *, by
         if by_disk:
             path.write_text(text, encoding="utf-8")
         else:
-            live.document_changed(path, text)
+            live.inbox.document(path, text)
         while not _holds(live, digest):
             time.sleep(0.0002)
             assert time.perf_counter() - start < _PATIENCE_S
         found.append(time.perf_counter() - start)
         # A person's next keystroke comes later than this; the rest of a burst of events must not count as the next.
         time.sleep(0.03)
-        assert live.settle(_PATIENCE_S)
+        assert live.inbox.settle(_PATIENCE_S)
     return found
 
 

@@ -22,7 +22,7 @@ from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.background import lower_priority
-from fastcoder_lsp.workspace.backlog import MAX_CHANGES, MAX_REST_S
+from fastcoder_lsp.workspace.inbox import MAX_CHANGES, MAX_REST_S
 from fastcoder_lsp.workspace.regular import FileStamp, file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS

@@ -108,7 +108,7 @@ class Datastore:
         """Files on the disk changed, as a client reports them."""
         paths = list(paths)
         for index in self._live():
-            index.files_changed(paths)
+            index.inbox.files_changed(paths)
 
     def follows(self) -> bool:
         """Whether `changed` receives all changes of the folders' files."""
@@ -151,7 +151,7 @@ class Datastore:
         if started is None:
             return False
         started.common.wait(timeout_s)
-        return all(index.settle(timeout_s) for index in self._live())
+        return all(index.inbox.settle(timeout_s) for index in self._live())
 
     def _key_of(self, document: str) -> str:
         """The document's key in the stores, cached because a decode must not wait for a slow disk."""

@@ -85,7 +85,7 @@ class SharedIndex:
                 users = shared.opened.setdefault(path, {})
                 users.pop(self, None)
                 users[self] = None
-                shared.index.document_changed(path, text)
+                shared.index.inbox.document(path, text)
 
     def document_closed(self, path: Path) -> None:
         """The document was closed: the disk holds again, or the text of another user who has it open."""
@@ -102,7 +102,7 @@ class SharedIndex:
             if shared is not None and len(shared.users) == 1 and key not in indexes:
                 del indexes[self._key]
                 indexes[key], self._key = shared, key
-                shared.index.change(folders)
+                shared.index.inbox.change(folders)
                 return None
             opened = [] if shared is None else [path for path, users in shared.opened.items() if self in users]
             ending = self.close()
@@ -173,12 +173,12 @@ class SharedIndex:
         while users and was_last:
             before = next(reversed(users))
             if (text := before.texts.get(path)) is not None:
-                shared.index.document_changed(path, text)
+                shared.index.inbox.document(path, text)
                 return
             del users[before]  # it has closed the document, and will report that next
         if not users:
             shared.opened.pop(path, None)
-            shared.index.document_closed(path)
+            shared.index.inbox.document(path, None)
 
 
 def _key_of(encoder: Tokenizer, folders: Mapping[Path, Settings]) -> Key:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.workspace.live_index import LiveIndex
-from tests.index.live import SETTINGS, Begin
+from tests.index.live import SETTINGS, Begin, UsedIndex
 from tests.index.toy_encoder import ToyEncoder
 from tests.opened import opening
 
@@ -22,10 +21,10 @@ def root(tmp_path: Path) -> Path:
 def begin(tmp_path: Path, root: Path) -> Iterator[Begin]:
     """Begins a live index of `root` and stops it at the end; `said` on it holds its notices."""
 
-    def make(said: list[str] | None = None, cache: Path = tmp_path / "cache", *, watching: bool = False) -> LiveIndex:
+    def make(said: list[str] | None = None, cache: Path = tmp_path / "cache", *, watching: bool = False) -> UsedIndex:
         notices = [] if said is None else said
-        live = LiveIndex({root: SETTINGS}, ToyEncoder(), cache, notice=notices.append, watching=watching)
+        live = UsedIndex({root: SETTINGS}, ToyEncoder(), cache, notice=notices.append, watching=watching)
         live.start()
         return live
 
-    yield from opening(make, LiveIndex.stop)
+    yield from opening(make, UsedIndex.stop)

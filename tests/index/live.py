@@ -1,17 +1,41 @@
 """What a live index over a real folder holds, what a new one would hold, and how to wait for it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from fastcoder_lsp.config import resolve
+from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
-Begin = Callable[..., LiveIndex]
+
+
+class UsedIndex(LiveIndex):
+    """A live index, and messages to it as its only user sends them."""
+
+    def document_changed(self, path: Path, text: str) -> None:
+        self.inbox.document(path, text)
+
+    def document_closed(self, path: Path) -> None:
+        self.inbox.document(path, None)
+
+    def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        self.inbox.files_changed(paths, folders)
+
+    def change(self, folders: Mapping[Path, Settings]) -> None:
+        self.inbox.change(folders)
+
+    def rescan(self) -> None:
+        self.inbox.rescan()
+
+    def settle(self, timeout_s: float) -> bool:
+        return self.inbox.settle(timeout_s)
+
+
+Begin = Callable[..., UsedIndex]
 
 
 def held(live: LiveIndex) -> dict[str, list[int]]:

@@ -13,16 +13,15 @@ import pytest
 from benchmarks.datasets import data_folder, histories, require
 from fastcoder_lsp.index.searcher import Hits, Searcher
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.backlog import BURST
-from fastcoder_lsp.workspace.live_index import LiveIndex
+from fastcoder_lsp.workspace.inbox import BURST
 from tests.draft.small_store import snapshot
 from tests.index import naive
-from tests.index.live import SETTINGS, expected, held, tokens_of, until, write
+from tests.index.live import SETTINGS, UsedIndex, expected, held, tokens_of, until, write
 from tests.index.toy_encoder import ToyEncoder
 from tests.opened import opening
 
 NO_PYTHON = replace(SETTINGS, languages_exclude=("python",))
-Open = Callable[..., LiveIndex]
+Open = Callable[..., UsedIndex]
 needs_replay = pytest.mark.skipif(
     data_folder() is None or not (data_folder() or Path()).joinpath("replay").is_dir(),
     reason="the replay histories are not on this machine (FASTCODER_DATA)",
@@ -33,16 +32,16 @@ needs_replay = pytest.mark.skipif(
 def open_index(tmp_path: Path) -> Iterator[Open]:
     """Opens live indexes that share one cache, and stops them at the end."""
 
-    def make(*roots: Path, watching: bool = False) -> LiveIndex:
-        live = LiveIndex(dict.fromkeys(roots, SETTINGS), ToyEncoder(), tmp_path / "cache", watching=watching)
+    def make(*roots: Path, watching: bool = False) -> UsedIndex:
+        live = UsedIndex(dict.fromkeys(roots, SETTINGS), ToyEncoder(), tmp_path / "cache", watching=watching)
         live.start()
         assert live.settle(60)
         return live
 
-    yield from opening(make, LiveIndex.stop)
+    yield from opening(make, UsedIndex.stop)
 
 
-def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:
+def same_answers(live: UsedIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:
     """Searches give what a store built from scratch gives: length, number of hits and, where few, the same places."""
     fresh, searcher = Searcher([snapshot(files)]), Searcher(live.pin())
     for _ in range(count):

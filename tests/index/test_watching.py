@@ -17,9 +17,10 @@ import pytest
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace import backlog
+from fastcoder_lsp.workspace import inbox
 from fastcoder_lsp.workspace.common_code import CommonCode
 from fastcoder_lsp.workspace.datastore import Datastore
+from fastcoder_lsp.workspace.inbox import Inbox
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
@@ -46,7 +47,7 @@ def test_missing_watches_are_told_and_made_up_for(root: Path, begin: Begin, monk
         return -1
 
     monkeypatch.setattr(inotify_c, "inotify_add_watch", add_watch)
-    monkeypatch.setattr(backlog, "_RESCAN_S", 0.2)
+    monkeypatch.setattr(inbox, "_RESCAN_S", 0.2)
     names = [f"d{number}/a.py" for number in range(40)]
     write(root, dict.fromkeys(names, "a = 1\n"))
     said = list[str]()
@@ -72,7 +73,7 @@ def test_no_watcher_at_all(root: Path, begin: Begin, monkeypatch: pytest.MonkeyP
         return -1
 
     monkeypatch.setattr(inotify_c, "inotify_init", no_more)
-    monkeypatch.setattr(backlog, "_RESCAN_S", 0.2)
+    monkeypatch.setattr(inbox, "_RESCAN_S", 0.2)
     before, said = set(threading.enumerate()), list[str]()
     write(root, {"a.py": "a = 1\n"})
     live = begin(said, watching=True)
@@ -114,9 +115,9 @@ def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None
     watch.problems.lost = False
     descriptor = getattr(watch.observer, "descriptor", None)
     assert descriptor is not None
-    looked = live._backlog.scanned_at
+    looked = live.inbox.scanned_at
     descriptor.handle_event(InotifyEvent(WatchDescriptor(-1), InotifyConstants.IN_Q_OVERFLOW, 0, b""))
-    until(lambda: live._backlog.scanned_at > looked)
+    until(lambda: live.inbox.scanned_at > looked)
 
 
 @pytest.mark.ci
@@ -139,7 +140,7 @@ def test_a_workspace_below_a_tool_s_folder_is_watched(
     begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quiet are the folders of tools in the workspace, not those that it lies in."""
-    monkeypatch.setattr(backlog, "_RESCAN_S", 3600.0)  # what is found is found by its watch
+    monkeypatch.setattr(inbox, "_RESCAN_S", 3600.0)  # what is found is found by its watch
     inner = tmp_path / "node_modules" / "mine"
     write(inner, {"a.py": "a = 1\n", "node_modules/b.js": "b = 1\n"})
     live = begin(watching=True)
@@ -286,7 +287,7 @@ def test_documents_may_change_while_the_datastore_begins(
     for number in range(3):
         datastore.document_changed(root / f"{number}.py", "old")
 
-    def document_changed(self: LiveIndex, path: Path, text: str) -> None:
+    def document(self: Inbox, path: Path, text: str) -> None:
         told.append((path, text))
         if len(told) == 1:
             for name in ("2.py", "another.py"):
@@ -295,7 +296,7 @@ def test_documents_may_change_while_the_datastore_begins(
                 thread.start()
                 thread.join(0.2)
 
-    monkeypatch.setattr(LiveIndex, "document_changed", document_changed)
+    monkeypatch.setattr(Inbox, "document", document)
     monkeypatch.setattr(LiveIndex, "start", lambda self: None)
     monkeypatch.setattr(CommonCode, "_build", lambda self, user: None)
     datastore.start(ToyEncoder())

@@ -9,9 +9,8 @@ import pytest
 
 from fastcoder_lsp.workspace import live_index
 from fastcoder_lsp.workspace.background import SLEEP_S, SleepDetector
-from fastcoder_lsp.workspace.backlog import MAX_CHANGES, MAX_REST_S, ChangeBatch, Inbox
-from fastcoder_lsp.workspace.live_index import LiveIndex
-from tests.index.live import SETTINGS, held, holds, until, write
+from fastcoder_lsp.workspace.inbox import MAX_CHANGES, MAX_REST_S, ChangeBatch, Inbox
+from tests.index.live import SETTINGS, UsedIndex, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
 
 
@@ -56,7 +55,7 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(live_index, "SleepDetector", Scripted)
     root = tmp_path / "root"
     write(root, {"a.py": "one\n"})
-    live = LiveIndex({root: SETTINGS}, ToyEncoder(), tmp_path / "cache", watching=False)
+    live = UsedIndex({root: SETTINGS}, ToyEncoder(), tmp_path / "cache", watching=False)
     live.start()
     try:
         assert live.settle(60)
@@ -70,49 +69,77 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
         live.stop()
 
 
+def take(inbox: Inbox) -> ChangeBatch:
+    told = inbox.take()
+    assert told is not None
+    return told
+
+
 def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = count()
-    monkeypatch.setattr("fastcoder_lsp.workspace.backlog.time.monotonic", lambda: float(next(seconds)))
-    held = Inbox()
+    monkeypatch.setattr("fastcoder_lsp.workspace.inbox.time.monotonic", lambda: float(next(seconds)))
+    held = Inbox({})
     held.pause(1.5)
-    held.changed([Path("a.py")])
-    taken: list[ChangeBatch] = []
+    held.files_changed([Path("a.py")])
+    taken: list[ChangeBatch | None] = []
     thread = threading.Thread(target=lambda: taken.append(held.take()), daemon=True)
     thread.start()
     thread.join(20)
-    assert [told.paths for told in taken] == [(Path("a.py"),)]
+    assert [told.paths for told in taken if told is not None] == [(Path("a.py"),)]
 
 
 def test_the_inbox_stays_small() -> None:
-    inbox = Inbox()
+    inbox = Inbox({})
+    assert inbox.take_scan()  # the first
     for number in range(3_000):
         inbox.document(Path(f"/w/{number % 3}.py"), str(number))
-        inbox.changed([Path(f"/w/{number}/{place}.py") for place in range(3)], [Path(f"/w/{number}")])
-    inbox.changed((Path(f"/stream/{number}") for number in range(10**9)), ())  # no more of it is asked for
+        inbox.files_changed([Path(f"/w/{number}/{place}.py") for place in range(3)], [Path(f"/w/{number}")])
+    inbox.files_changed((Path(f"/stream/{number}") for number in range(10**9)), ())  # no more of it is asked for
     inbox.document(Path("/w/0.py"), None)
-    told = inbox.take()
+    told = take(inbox)
     assert told.documents == {Path("/w/0.py"): None, Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
-    assert told.lost
+    assert inbox.take_scan()
     assert len(told.paths) <= MAX_CHANGES
     assert len(told.folders) == 3_000
-    assert inbox.empty()
-    inbox.requeue_documents()
-    assert inbox.take().documents == {Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
-    inbox.changed([Path("/w/\0.py"), Path("/w/\ud800.py")])
+    inbox.rescan()
+    told = take(inbox)
+    assert (told.documents, told.paths) == ({Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}, ())
+    inbox.files_changed([Path("/w/\0.py"), Path("/w/\ud800.py")])
     inbox.document(Path("/w/\0.py"), "no system has such a name")
-    assert inbox.empty()
+    inbox.document(Path("/w/1.py"), "3000")
+    told = take(inbox)
+    assert (told.documents, told.paths) == ({Path("/w/1.py"): "3000"}, ())
 
 
 def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 50.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    inbox, seen = Inbox(), threading.Event()
+    inbox = Inbox({})
     inbox.pause(3600)
-    inbox.changed([Path("/w/a.py")])
-    inbox.wait_for_empty(seen)
+    inbox.files_changed([Path("/w/a.py")])
     inbox.document(Path("/w/b.py"), "b")
-    told = inbox.take()
-    assert (dict(told.documents), told.paths, told.waiting) == ({Path("/w/b.py"): "b"}, (), ())
+    told = take(inbox)
+    assert (told.documents, told.paths) == ({Path("/w/b.py"): "b"}, ())
     now += MAX_REST_S
-    told = inbox.take()
-    assert (told.paths, told.waiting) == ((Path("/w/a.py"),), (seen,))
+    assert take(inbox).paths == (Path("/w/a.py"),)
+
+
+def test_everything_is_found_once_no_change_waits() -> None:
+    inbox, folders = Inbox({}), {Path("/w"): SETTINGS}
+    inbox.change(folders)
+    assert inbox.requested == folders
+    assert inbox.opened(inbox.requested)
+    assert inbox.take_scan()
+    assert inbox.settle(0)
+    inbox.pause(3600)
+    inbox.files_changed([Path("/w/a.py")])
+    inbox.document(Path("/w/b.py"), "b")
+    assert not inbox.settle(0)
+    assert take(inbox).paths == ()
+    assert not inbox.settle(0)
+    inbox.pause(0)
+    assert take(inbox).paths == (Path("/w/a.py"),)
+    assert not inbox.settle(0)  # it is being stored
+    inbox.stop()
+    assert inbox.take() is None
+    assert inbox.settle(0)

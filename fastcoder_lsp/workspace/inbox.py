@@ -1,0 +1,235 @@
+"""The inbox of a live index: what was reported and is not done yet. Bounded.
+
+Any thread may report. The index's first thread takes changes (`take`), its second one longer work (`next_round` and
+below). Of a document only the newest text is kept, and more than `MAX_CHANGES` changed files become a request to scan
+everything. A scan begins at once on request, after a while if changes may have been lost, and never so often that no
+other work is done.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.config import Settings
+
+MAX_CHANGES = 4096
+"""Changed files (or folders) that are kept by name. A system's own queue may overflow at that, and lose changes."""
+BURST = MAX_CHANGES  # after so many changed files everything is scanned, on systems whose queue loses changes silently
+MAX_REST_S = 2.0
+_SILENT = sys.platform != "linux"
+_TICK_S = 1.0
+_RESCAN_S = 20.0  # the time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)
+_SHARE, _BLIND_SHARE = 2, 20
+"""A scan waits this many times the CPU time of the last: after bursts, and where changes are not reported."""
+_MAX_SCAN_PAUSE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """The changes that `Inbox.take` returns: texts (None: closed), files, folders that appeared or disappeared.
+
+    `requested`: as in `Inbox`.
+    """
+
+    documents: Mapping[Path, str | None]
+    paths: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    requested: Mapping[Path, Settings] | None
+
+
+class Inbox:
+    """What an index has to do. `lock` guards everything, and is notified of every change."""
+
+    def __init__(self, folders: Mapping[Path, Settings]) -> None:
+        self.lock = threading.Condition()
+        self.stopping = False
+        self.requested: Mapping[Path, Settings] | None = dict(folders)
+        """Folders whose stores are not yet open by their settings."""
+        self._untried = True  # no round has begun since they were requested
+        self._open: dict[Path, str] = {}
+        self._documents: dict[Path, None] = {}
+        self._paths: dict[Path, None] = {}
+        self._folders: dict[Path, None] = {}
+        self._paused_until = 0.0
+        self._changed_files = 0  # since the last scan because of their number
+        self._queued: dict[Path, None] = {}
+        self._rescan = self._at_once = True
+        self.scanned_at, self._scan_s = time.monotonic(), 0.0  # the end of the last scan, and its CPU time
+        self._storing = self._working = False  # whether the first, the second thread is at work
+
+    def document(self, path: Path, text: str | None) -> None:
+        """Report the text of an open document, or None if it was closed."""
+        if not _may_exist(path):
+            return
+        with self.lock:
+            if text is None:
+                self._open.pop(path, None)
+                self._paths[path] = None
+            else:
+                self._open[path] = text
+            self._documents[path] = None
+            self.lock.notify_all()
+
+    def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        """Report files that appeared, changed or were deleted, and folders that appeared or were deleted."""
+        with self.lock:
+            for put, names in ((self._paths, paths), (self._folders, folders)):
+                for name in filter(_may_exist, names):
+                    put[name] = None
+                    if len(put) > MAX_CHANGES:
+                        put.clear()
+                        self.rescan(at_once=False)
+                        break
+            self.lock.notify_all()
+
+    def change(self, folders: Mapping[Path, Settings]) -> None:
+        """Replace the folders and their settings; removes at once what they no longer allow."""
+        with self.lock:
+            self.requested, self._untried = dict(folders), True
+            self.rescan()
+
+    def rescan(self, *, at_once: bool = True) -> None:
+        """Look at the open documents and all files again, the files `at_once` or when a scan is due."""
+        with self.lock:
+            self._rescan, self._at_once = True, self._at_once or at_once
+            self._documents.update(dict.fromkeys(self._open))
+            self.lock.notify_all()
+
+    def stop(self) -> None:
+        """End the work."""
+        with self.lock:
+            self.stopping = True
+            self.lock.notify_all()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until all reported changes can be found; for tests and benchmarks. Returns whether they can."""
+        with self.lock:
+            return self.lock.wait_for(self._is_idle, timeout_s)
+
+    # In the first thread ----------------------------------------------------------------------------------------------
+
+    def take(self) -> ChangeBatch | None:
+        """All due changes since the last call; waits for some. None at the end."""
+        with self.lock:
+            self._storing = False
+            self.lock.notify_all()
+            while not (self.stopping or self._documents):
+                # Read the clock once: a pause that ended between two readings would wait forever.
+                pause_s = self._paused_until - time.monotonic()
+                if pause_s <= 0 and (self._paths or self._folders):
+                    break
+                self.lock.wait(pause_s if pause_s > 0 else None)
+            if self.stopping:
+                return None
+            self._storing = True
+            documents = {path: self._open.get(path) for path in self._documents}
+            self._documents.clear()
+            if time.monotonic() < self._paused_until:
+                return ChangeBatch(documents, (), (), self.requested)
+            batch = ChangeBatch(documents, tuple(self._paths), tuple(self._folders), self.requested)
+            self._paths.clear()
+            self._folders.clear()
+            return batch
+
+    def pause(self, seconds: float) -> None:
+        """Take only documents for some seconds, at most `MAX_REST_S`."""
+        with self.lock:
+            self._paused_until = time.monotonic() + min(seconds, MAX_REST_S)
+
+    def count_changes(self, files: int) -> None:
+        """Count changed files; some systems lose others silently if they are many."""
+        self._changed_files += files
+        if _SILENT and self._changed_files > BURST:
+            self._changed_files = 0
+            self.rescan(at_once=False)
+
+    def queue(self, paths: Iterable[Path]) -> None:
+        """Leave files to the second thread."""
+        with self.lock:
+            self._queued.update(dict.fromkeys(paths))
+            if len(self._queued) > BURST:
+                self._queued.clear()
+                self.rescan(at_once=False)
+            self.lock.notify_all()
+
+    # In the second thread ---------------------------------------------------------------------------------------------
+
+    def next_round(self, *, may_try: bool) -> bool:
+        """End the last round, and wait at most a second for more work; returns whether to begin a round.
+
+        `may_try`: whether failed work may be tried again. Folders that are newly requested do not wait for that.
+        """
+        with self.lock:
+            self._working = False
+            self.lock.notify_all()
+            self.lock.wait_for(lambda: self.stopping or self._untried or (may_try and self._is_due()), _TICK_S)
+            self._working = not self.stopping and (may_try or self._untried)
+            self._untried = False
+            return self._working
+
+    def interrupted(self) -> bool:
+        """Whether to abort the present work: the index stops, or has other folders or settings now."""
+        return self.stopping or self.requested is not None
+
+    def opened(self, folders: Mapping[Path, Settings]) -> bool:
+        """The stores of these folders are open; returns whether no others were requested meanwhile."""
+        with self.lock:
+            if self.requested is not folders:
+                return False
+            self.requested = None
+            self._documents.update(dict.fromkeys(self._open))
+            self.lock.notify_all()
+            return True
+
+    def has_urgent_work(self) -> bool:
+        """Whether there is work that must not wait for long work."""
+        return self.interrupted() or bool(self._queued)
+
+    def take_scan(self) -> bool:
+        """Whether to begin a scan."""
+        with self.lock:
+            due = self._is_scan_due()
+            if due:
+                self._rescan = self._at_once = False
+            return due
+
+    def end_scan(self, took_s: float, *, done: bool) -> None:
+        """End a scan that took `took_s` of CPU time. If it is not `done`, request it again."""
+        self.scanned_at, self._scan_s = time.monotonic(), took_s
+        if not done:
+            self.rescan()
+
+    def is_scan_old(self) -> bool:
+        """Whether a new scan is due where not all changes are reported."""
+        return time.monotonic() - self.scanned_at > max(_RESCAN_S, _BLIND_SHARE * self._scan_s)
+
+    def take_queued(self) -> list[Path]:
+        """Take the queued files."""
+        with self.lock:
+            many, self._queued = list(self._queued), {}
+        return many
+
+    # Under the lock ---------------------------------------------------------------------------------------------------
+
+    def _is_idle(self) -> bool:
+        told = self._documents or self._paths or self._folders or self._queued
+        return not (told or self._storing or self._working or self._rescan or self.requested is not None)
+
+    def _is_due(self) -> bool:
+        return self.requested is not None or bool(self._queued) or self._is_scan_due()
+
+    def _is_scan_due(self) -> bool:
+        rested = time.monotonic() - self.scanned_at >= min(_SHARE * self._scan_s, _MAX_SCAN_PAUSE_S)
+        return self._rescan and (self._at_once or rested)
+
+
+def _may_exist(path: Path) -> bool:
+    """Whether a file system could have such a name; clients may send anything."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeError:
+        return False
