@@ -27,6 +27,8 @@ from fastcoder_lsp.syntax import COLON_BLOCKS, indent, width
 _BELOW = 3  # lines of a block that is recognised below
 _BRANCH = re.compile(r"\s*(?:\}\s*)?(else|except|finally|rescue|ensure|catch)\b(?!\s+if\b)")
 _KIND = re.compile(r"\b[A-Z]\w*")  # the exceptions of a handler
+_OPENED_STRING = re.compile(r"[A-Za-z]{0,2}[\"'`]+")
+_SURE = 12  # characters of the string below that are hardly said by chance
 _DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
 """Languages whose texts are rows of like entries."""
 
@@ -44,6 +46,9 @@ def lines_below(text: str, around: TextAround) -> str:
     lines = text.split("\n")
     said = [index for index, line in enumerate(lines) if line.strip()]
     whole = [(around.left + line if not index else line).rstrip() for index, line in enumerate(lines)]
+    string_below = _OPENED_STRING.sub("", below[0].strip(), count=1) if below and around.head.quote else ""
+    if len(string_below) >= _SURE and lines[0].endswith(string_below):
+        return lines[0].removesuffix(string_below)  # the string goes on below
     for at, index in enumerate(said):
         if not index and around.left.strip():
             continue
@@ -51,17 +56,17 @@ def lines_below(text: str, around: TextAround) -> str:
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
-        ends = ends or any(_is_branch_of(whole[index:], line) for line in below[:1])
-        if ends or (not at and _begins(whole, run, below, around)):
+        if ends or _is_branch_of(whole[index:], below) or (not at and _begins(whole, run, below, around)):
             left = "\n".join(lines[:index])
             return without_header(left, around) if around.language in COLON_BLOCKS else left
     return text
 
 
-def _is_branch_of(lines: list[str], below: str) -> bool:
+def _is_branch_of(lines: list[str], below: list[str]) -> bool:
     """Whether `lines` begin a branch of the statement that goes on `below` with one that has no place beside it."""
-    own, other, column = _BRANCH.match(lines[0]), _BRANCH.match(below), width(indent(below))
-    if own is None or other is None or own[1] != other[1] or width(indent(lines[0])) != column:
+    own, column = _BRANCH.match(lines[0]), width(indent(lines[0]))
+    other = own and _BRANCH.match(next((line for line in below if width(indent(line)) <= column), ""))
+    if own is None or other is None or own[1] != other[1] or width(indent(other.string)) != column:
         return False
     if any(line and width(indent(line)) <= column and not _BRANCH.match(line) for line in lines[1:]):
         return False  # the branch below belongs to a later statement

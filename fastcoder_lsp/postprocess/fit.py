@@ -159,7 +159,7 @@ def _repeats(body: str, right: str, around: TextAround) -> bool:
     if "\n" in body or not any(map(str.isalnum, said)) or covered(body, around):
         return False
     first = _first_word(said)
-    ends = (wordy(body[-1]) or body[-1] in ")]}\"'`;>") and not ARROW.search(body[-2:])
+    ends = (wordy(body[-1]) or body[-1] in f")]}}\"'`;>{said[-1]}") and not ARROW.search(body[-2:])
     return bool(first) and _first_word(body) == first and ends
 
 
