@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
+from fastcoder_lsp.edits.blocks import FILE
 from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
 from fastcoder_lsp.edits.renames import (
     MOST_BLOCKS,
@@ -23,7 +24,7 @@ from fastcoder_lsp.edits.renames import (
     is_name,
     renamed,
 )
-from fastcoder_lsp.edits.scopes import ANYWHERE, FILE, CodeScopes, Variable
+from fastcoder_lsp.edits.scopes import ANYWHERE, CodeScopes, Variable
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
 SOURCE: Final = "analogy"  # the source of an `EditAnswer` with these edits

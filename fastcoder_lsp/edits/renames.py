@@ -13,8 +13,9 @@ from typing import Final
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.differences import whole_lines
+from fastcoder_lsp.edits.blocks import FILE
 from fastcoder_lsp.edits.minimal import line_hunks
-from fastcoder_lsp.edits.scopes import FILE, CodeScopes, NameUse
+from fastcoder_lsp.edits.scopes import CodeScopes, NameUse
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
 TOKEN: Final = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
