@@ -29,6 +29,9 @@ from tests.examples import examples
         ("lua", "a = [==[ ( ]] ]==] --[[ ( ]] --( "),
         ("css", "a { background: url(//b.c/d); }"),
         ("ruby", "a = b =~ /\\(/ ? '(' : <<~E\n  (\nE\n"),
+        ("ruby", "a = %(b #{c}) + `d #{e(1)} (`"),
+        ("perl", "f($#{$a}); print <<E; # (\n(\nE\n"),
+        ("php", "f(<<<'E'\n  it's (\n  E\n);"),
         ("shellscript", "a=${#b} # (\ncat <<E\n(\nE\necho '('"),
     ],
 )
