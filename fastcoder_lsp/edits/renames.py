@@ -72,6 +72,8 @@ def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made
         return ()
     if any(variable.scope in scopes.around(one.scope) for one in others):
         return ()
+    if any(one.unclear and variable.scope in scopes.around(one.scope) for one in (*scopes.names(old), *mine)):
+        return ()
     if any(_IMPORTED.search(question.text[max(one.at - _MOST_IMPORTED, 0) : one.at]) for one in mine):
         return ()  # another thing is imported now; the old one may have other names
     if any(one.bound for one in mine):

@@ -1,0 +1,107 @@
+"""The signs beside a word that tell a variable's name from other words, for each language that has its own.
+
+`before` is the text of a line up to a word, `after` the rest of its line.
+"""
+
+import re
+from typing import Final
+
+from fastcoder_lsp.syntax import INDENTED
+
+_OTHER_BEFORE: Final = {
+    "ruby": re.compile(r"[@$]$|(?<![\w\":]):$|\bdef\s+(?:self\.)?$|\b(?:alias|undef)\b.*$"),
+    "dart": re.compile(r"\.\.$"),
+    "lua": re.compile(r":\s*$|\bgoto\s+$"),
+    **dict.fromkeys(("javascript", "javascriptreact", "typescript", "typescriptreact"), re.compile(r"#$")),
+}
+"""What stands before another kind of name."""
+_VARIABLE_BEFORE: Final = {
+    "php": re.compile(r"(?<!::)\$\{?$"),
+    "perl": re.compile(r"\$\{?$"),
+    "shellscript": re.compile(r"\$\{?[#!]?$|\(\([^()]*$"),
+}
+"""What stands before every variable."""
+_OTHER_AFTER: Final = {
+    "ruby": re.compile(r"[?!](?!=)|\(|:(?!:)"),
+    "perl": re.compile(r"[\[{]"),  # an element of another variable
+}
+"""What stands after another kind of name."""
+_NAMES_ITSELF: Final = re.compile(r"\$\$$|@\$$|%\$$|\{$")  # in Perl: the name of a reference
+_TERNARY: Final = re.compile(r"\?[^:]*$")
+_OUTER: Final = {
+    "php": re.compile(r"\bfunction\s*&?\s*\([^{}]*\)\s*use\s*\([^()]*$|^\s*global\b[^;]*$"),
+    "python": re.compile(r"^[ \t]*(?:global|nonlocal)\b[^\n]*$"),
+}
+"""What stands before a name that a scope around binds."""
+_BINDING: Final = {
+    "lua": re.compile(r"\blocal\s+(?:function\s+|[\w\s,<>]*,\s*)?$|\bfor\s+[\w\s,]*$"),
+    "perl": re.compile(r"\b(?:my|our|state|local)\s*(?:\([\s\w$@%,]*)?\$$"),
+    "php": re.compile(r"\bas\s+(?:[^=;{}]*=>\s*)?&?\$$|\bcatch\s*\([^)]*\$$|\bstatic\s+\$$"),
+    "shellscript": re.compile(
+        r"(?:^|[;&|({\s])(?:local|declare|typeset|readonly|export)\b"
+        r"(?:\s+-\w+|\s+\w+(?:=(?:\"[^\"]*\"|'[^']*'|[^\s\"'(]*))?)*\s+$"
+    ),
+    "ruby": re.compile(r"\brescue\b.*=>\s*$|^\s*for\s[\w\s,]*$"),
+}
+"""What stands before a name that is bound there."""
+_COMMANDS: Final = re.compile(
+    r"\b(?:read|unset|mapfile|readarray|getopts|let)\b[^;|&]*\s$|\bprintf\s+-v\s+$|\s-v\s+$|\b(?:for|select)\s+$"
+)
+_COMMAND: Final = re.compile(r"(?:^|[;&|({]|\b(?:then|do|else))\s*$")
+_SET: Final = re.compile(r"(?:\[[^\]]*\])?\+?=")
+_UNCLEAR: Final = {
+    "php": (re.compile(r"\bcompact\([^()]*['\"]$"), re.compile("")),
+    "ruby": (re.compile(""), re.compile(r":(?!:)\s*(?:[,)}\]|;]|$)")),
+    "swift": (re.compile(r"\b(?:if|guard|while|,)\s*(?:let|var)\s+$"), re.compile(r"\s*(?:[{,]|else\b|$)")),
+    **dict.fromkeys(("java", "csharp"), (re.compile(r"\bcase\s+[\w.<>]+\s+$"), re.compile(""))),
+}
+"""What stands before and after a name that is a variable's and another one's at once, or whose scope is unknown."""
+_PROPERTY: Final = re.compile(
+    r"\b(?:class|record|object)\s+\w+(?:<[^()\n]*>)?[^(){};=\n]*\([^{};]*$"
+    r"|[(,]\s*(?:(?:public|private|protected|internal|readonly|override)\s+)+(?:(?:val|var)\s+)?[\w?|\\]*\s*\$?$"
+)
+
+
+def is_other(language: str, before: str, after: str, *, embedded: bool) -> bool:
+    """Whether signs say that a word names no variable; `embedded`: whether it is in a string."""
+    if (sign := _VARIABLE_BEFORE.get(language)) is not None and sign.search(before) is None:
+        return language != "shellscript" or not (
+            binds(language, before)
+            or _COMMANDS.search(before) is not None
+            or (_COMMAND.search(before) is not None and _SET.match(after) is not None)
+        )
+    if embedded and sign is not None and re.search(r"\\\$\{?$", before) is not None:
+        return True
+    if (other := _OTHER_BEFORE.get(language)) is not None and other.search(before) is not None:
+        return True
+    if (other := _OTHER_AFTER.get(language)) is None or other.match(after) is None:
+        return False
+    if language == "perl":
+        return _NAMES_ITSELF.search(before) is None
+    return not (after.startswith(":") and _TERNARY.search(before) is not None)
+
+
+def is_outer(language: str, before: str) -> bool:
+    """Whether a statement says that a scope around binds the name."""
+    return (outer := _OUTER.get(language)) is not None and outer.search(before) is not None
+
+
+def binds(language: str, before: str) -> bool:
+    """Whether a name is bound after `before`."""
+    return (binding := _BINDING.get(language)) is not None and binding.search(before) is not None
+
+
+def has_own_bindings(language: str) -> bool:
+    """Whether only `binds` tells where a variable is bound, apart from parameters."""
+    return language in ("lua", "perl", "shellscript")
+
+
+def is_unclear(language: str, before: str, after: str) -> bool:
+    """Whether a name is another thing's, too, or has an unknown scope, so that no rename is certain."""
+    sides = _UNCLEAR.get(language)
+    return sides is not None and sides[0].search(before) is not None and sides[1].match(after) is not None
+
+
+def is_property(language: str, lead: str) -> bool:
+    """Whether a parameter after `lead`, the text of its statement, is a property, too."""
+    return language not in INDENTED and _PROPERTY.search(lead) is not None
