@@ -32,6 +32,7 @@ from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.corpus_files import standard_library
+from fastcoder_lsp.workspace.inbox import IndexUser
 from fastcoder_lsp.workspace.live_index import LiveIndex
 
 EXAMPLE = "index --json index.json"
@@ -223,29 +224,31 @@ def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percent
     lines = long.split("\n")[:LINES]
     edited = root / "edited.py"
     edited.write_text("\n".join(lines), encoding="utf-8")
-    live = LiveIndex({root: resolve(())[0]}, encoder, folder / "cache")
+    live, user = LiveIndex({root: resolve(())[0]}, encoder, folder / "cache"), IndexUser()
+    live.inbox.join(user)
     live.start()
     try:
         assert live.inbox.settle(600)
-        save = _live_times(live, edited, lines, SAVES, by_disk=True)
-        keystroke = _live_times(live, edited, lines, EDITS, by_disk=False)
+        save = _live_times(live, None, edited, lines, SAVES)
+        keystroke = _live_times(live, user, edited, lines, EDITS)
     finally:
         live.stop()
     return _percentiles(save, 1e3), _percentiles(keystroke, 1e3)
 
 
-def _live_times(live: LiveIndex, path: Path, lines: list[str], times: int, *, by_disk: bool) -> list[float]:
-    """Seconds from an edit until it is found."""
+def _live_times(live: LiveIndex, user: IndexUser | None, path: Path, lines: list[str], times: int) -> list[float]:
+    """Seconds from an edit until it is found: a user's, or a save."""
     chance, found = random.Random(3), []  # noqa: S311
     for number in range(times):
         lines[chance.randrange(len(lines))] += f" # {number}"
         text = "\n".join(lines)
         digest = text_digest(text)
         start = time.perf_counter()
-        if by_disk:
+        if user is None:
             path.write_text(text, encoding="utf-8")
         else:
-            live.inbox.document(path, text)
+            user.texts.put(path, text)
+            live.inbox.document_changed(user, path)
         while not _holds(live, digest):
             time.sleep(0.0002)
             assert time.perf_counter() - start < _PATIENCE_S

@@ -86,7 +86,7 @@ class FrontWorkspace:
             if self._datastore is None:
                 return
             if isinstance(command, protocol.DocumentChanged):
-                self._datastore.document_changed(command.path, command.text)
+                self._datastore.document_changed(command.path)
             elif isinstance(command, protocol.DocumentClosed):
                 self._datastore.document_closed(command.path)
 

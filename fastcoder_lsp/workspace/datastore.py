@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
@@ -18,10 +18,11 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.document import OpenTexts
+from fastcoder_lsp.workspace.inbox import IndexUser
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, group_nested
+from fastcoder_lsp.workspace.shared_stores import SharedStores, group_nested
 from fastcoder_lsp.workspace.watch import Changed
 
 log = logging.getLogger(__name__)
@@ -36,14 +37,14 @@ class _TokenizerStores:
     encoder: Tokenizer
     common: CommonCode
     installed: Installed
-    indexes: Mapping[tuple[Path, ...], SharedIndex]
+    indexes: Mapping[tuple[Path, ...], LiveIndex]
 
 
 class Datastore:
     """A workspace's live indexes and the corpora of common code, as drafters read them.
 
     `report` receives the indexes' progress, `notice` messages for the user, and `changed` what may have changed on the
-    disk (see `LiveIndex`), all from any thread.
+    disk (see `IndexUser`), all from any thread. `texts` has the open documents' texts, with line feeds as line ends.
     """
 
     def __init__(
@@ -55,14 +56,12 @@ class Datastore:
         texts: OpenTexts | None = None,
         changed: Changed = lambda _files, _folders: None,
     ) -> None:
-        self._changed = changed
         self._folders, self._stores, self._report, self._notice = dict(folders), stores, report, each_once(notice)
-        self._lock = threading.Lock()
-        self._texts = texts or OpenTexts()
+        self._user = IndexUser(texts or OpenTexts(), self._report_progress, self._notice, changed)
+        self._lock = threading.RLock()
         self._keys: dict[str, str] = {}
         self._shapes: dict[TableShape, None] = {}
         self._started: _TokenizerStores | None = None
-        self._progress: dict[SharedIndex, IndexProgress] = {}
         self._stopped = False
 
     def start(self, encoder: Tokenizer) -> None:
@@ -89,31 +88,29 @@ class Datastore:
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
 
-    def document_changed(self, path: Path, text: str) -> None:
-        """Put an open document's text, with line feeds as line ends. Takes microseconds."""
-        # The lock prevents `start` from missing this text, or reporting an older one after it.
+    def document_changed(self, path: Path) -> None:
+        """An open document has another text. Takes microseconds."""
+        # The lock prevents an index that is being opened from missing it.
         with self._lock:
-            self._texts.put(path, text)
             for index in self._indexes():
-                index.document_changed(path, text)
+                index.inbox.document_changed(self._user, path)
 
     def document_closed(self, path: Path) -> None:
         """The document was closed: the disk holds again."""
         with self._lock:
-            self._texts.remove(path)
             for index in self._indexes():
-                index.document_closed(path)
+                index.inbox.document_closed(self._user, path)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files on the disk changed, as a client reports them."""
         paths = list(paths)
-        for index in self._live():
+        for index in self._indexes():
             index.inbox.files_changed(paths)
 
     def follows(self) -> bool:
         """Whether `changed` receives all changes of the folders' files."""
-        live = self._live()
-        return bool(live) and all(index.follows() for index in live)
+        indexes = self._indexes()
+        return bool(indexes) and all(index.follows() for index in indexes)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Replace the folders and their settings."""
@@ -129,7 +126,7 @@ class Datastore:
         started = self._started
         if started is None:
             return Pinned(frozen=self._frozen)
-        snapshots = [snapshot for index in self._live() for snapshot in index.pin()]
+        snapshots = [snapshot for index in started.indexes.values() for snapshot in index.pin()]
         common = [store.pin() for store in started.common.stores(started.installed)]
         return Pinned(
             repository=Searcher(snapshots, self._key_of(document)) if snapshots else None,
@@ -151,7 +148,7 @@ class Datastore:
         if started is None:
             return False
         started.common.wait(timeout_s)
-        return all(index.inbox.settle(timeout_s) for index in self._live())
+        return all(index.inbox.settle(timeout_s) for index in self._indexes())
 
     def _key_of(self, document: str) -> str:
         """The document's key in the stores, cached because a decode must not wait for a slow disk."""
@@ -164,44 +161,30 @@ class Datastore:
             self._keys[document] = known
         return known
 
-    def _indexes(self) -> tuple[SharedIndex, ...]:
+    def _indexes(self) -> tuple[LiveIndex, ...]:
         return () if (started := self._started) is None else tuple(started.indexes.values())
 
-    def _live(self) -> list[LiveIndex]:
-        return [index for shared in self._indexes() if (index := shared.live) is not None]
-
     def _open_indexes(self) -> None:
-        """Open an index for each group of folders; indexes whose folders stay are kept."""
+        """Open an index for each group of folders; a group with a folder of an earlier one replaces it."""
         assert self._started is not None, "there is no tokenizer yet"
-        started, before, indexes = self._started, dict(self._started.indexes), dict[tuple[Path, ...], SharedIndex]()
+        started, before, indexes = self._started, dict(self._started.indexes), dict[tuple[Path, ...], LiveIndex]()
         for group in group_nested(self._folders):
-            roots = tuple(group)
-            kept = next((of for of in before if not set(of).isdisjoint(roots)), None)
-            if kept is not None:
-                indexes[roots] = before.pop(kept)
-                indexes[roots].change(group)
-            else:
-                indexes[roots] = self._open_index(group, started.encoder)
-        for index in before.values():
-            index.close()
-            self._progress.pop(index, None)
-        self._started = _TokenizerStores(started.encoder, started.common, started.installed, indexes)
+            kept = next((of for of in before if not set(of).isdisjoint(group)), ())
+            replaced = before.pop(kept, None)
+            indexes[tuple(group)] = self._stores.use_index(self._user, group, started.encoder, replaced)
+        for index in {*before.values()}.difference(indexes.values()):  # a folder may have had another name
+            self._stores.leave_index(self._user, index)
+        self._started = replace(started, indexes=indexes)
+        self._report_progress()
 
-    def _open_index(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> SharedIndex:
-        index = SharedIndex(self._stores, folders, encoder, self._on_progress, self._notice, self._changed, self._texts)
-        for path, text in self._texts.copy().items():
-            index.document_changed(path, text)
-        return index
-
-    def _on_progress(self, index: SharedIndex, progress: IndexProgress) -> None:
-        self._progress[index] = progress
-        every = tuple(self._progress.values())
-        building = any(one.building for one in every)
-        self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
+    def _report_progress(self) -> None:
+        with self._lock:
+            every = [index.progress for index in self._indexes() if index.progress is not None]
+            if every:
+                building = any(one.building for one in every)
+                self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
 
     def _leave(self, started: _TokenizerStores) -> list[threading.Thread]:
         endings = [self._stores.leave(started.common, started.installed)]
-        for index in started.indexes.values():
-            endings.append(index.close())
-            self._progress.pop(index, None)
+        endings += [self._stores.leave_index(self._user, index) for index in started.indexes.values()]
         return [thread for thread in endings if thread is not None]

@@ -1,20 +1,24 @@
-"""The inbox of a live index: what was reported and is not done yet. Bounded.
+"""The inbox of a live index: its users, the documents that they have open, and what is not done yet. Bounded.
 
 Any thread may report. The index's first thread takes changes (`take`), its second one longer work (`next_round` and
-below). Of a document only the newest text is kept, and more than `MAX_CHANGES` changed files become a request to scan
-everything. A scan begins at once on request, after a while if changes may have been lost, and never so often that no
-other work is done.
+below). More than `MAX_CHANGES` changed files become a request to scan everything. A scan begins at once on request,
+after a while if changes may have been lost, and never so often that no other work is done.
 """
 
+import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.document import OpenTexts
+from fastcoder_lsp.workspace.watch import Changed
+
+log = logging.getLogger(__name__)
 
 MAX_CHANGES = 4096
 """Changed files (or folders) that are kept by name. A system's own queue may overflow at that, and lose changes."""
@@ -26,6 +30,20 @@ _RESCAN_S = 20.0  # the time between scans where not all changes are reported, i
 _SHARE, _BLIND_SHARE = 2, 20
 """A scan waits this many times the CPU time of the last: after bursts, and where changes are not reported."""
 _MAX_SCAN_PAUSE_S = 30.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexUser:
+    """A workspace that uses an index: its open texts, and what it hears, from any thread.
+
+    `progressed`: the index has a new `progress`. `notice`: a message for people; each comes once. `changed`: files and
+    folders that may have changed, before they are stored; a workspace folder, if anything in it may have.
+    """
+
+    texts: OpenTexts = field(default_factory=OpenTexts)
+    progressed: Callable[[], None] = lambda: None
+    notice: Callable[[str], None] = log.warning
+    changed: Changed = lambda _files, _folders: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,10 @@ class Inbox:
         self.requested: Mapping[Path, Settings] | None = dict(folders)
         """Folders whose stores are not yet open by their settings."""
         self._untried = True  # no round has begun since they were requested
-        self._open: dict[Path, str] = {}
+        self._users: dict[IndexUser, None] = {}
+        self._notices: dict[str, None] = {}
+        self._opened: dict[Path, dict[IndexUser, None]] = {}
+        """The users who have a document open. The last one reported its text last, and the index has its text."""
         self._documents: dict[Path, None] = {}
         self._paths: dict[Path, None] = {}
         self._folders: dict[Path, None] = {}
@@ -61,18 +82,56 @@ class Inbox:
         self.scanned_at, self._scan_s = time.monotonic(), 0.0  # the end of the last scan, and its CPU time
         self._storing = self._working = False  # whether the first, the second thread is at work
 
-    def document(self, path: Path, text: str | None) -> None:
-        """Report the text of an open document, or None if it was closed."""
-        if not _may_exist(path):
-            return
+    def join(self, user: IndexUser) -> None:
+        """Add a user, and its open documents. It gets the earlier notices."""
         with self.lock:
-            if text is None:
-                self._open.pop(path, None)
-                self._paths[path] = None
-            else:
-                self._open[path] = text
-            self._documents[path] = None
-            self.lock.notify_all()
+            self._users[user] = None
+            for path in user.texts.copy():
+                self.document_changed(user, path)
+            earlier = tuple(self._notices)
+        for text in earlier:
+            user.notice(text)
+
+    def leave(self, user: IndexUser) -> bool:
+        """Remove a user, and its open documents. Returns whether it was the last one."""
+        with self.lock:
+            del self._users[user]
+            for path in [path for path, users in self._opened.items() if user in users]:
+                self.document_closed(user, path)
+            return not self._users
+
+    def users(self) -> tuple[IndexUser, ...]:
+        """The users at this moment."""
+        with self.lock:
+            return tuple(self._users)
+
+    def notice(self, text: str) -> None:
+        """Pass a message to all users, and to later ones, once."""
+        with self.lock:
+            users = () if text in self._notices else self.users()
+            self._notices[text] = None
+        for user in users:  # without the lock: a user may wait for it while it holds its own
+            user.notice(text)
+
+    def document_changed(self, user: IndexUser, path: Path) -> None:
+        """An open document's text, saved or not, overrides the disk. Takes microseconds."""
+        with self.lock:
+            if user in self._users and _may_exist(path):
+                users = self._opened.setdefault(path, {})
+                users.pop(user, None)
+                users[user] = self._documents[path] = None
+                self.lock.notify_all()
+
+    def document_closed(self, user: IndexUser, path: Path) -> None:
+        """The document was closed: the disk holds again, or the text of another user who has it open."""
+        with self.lock:
+            if _may_exist(path):
+                users = self._opened.pop(path, {})
+                users.pop(user, None)
+                if users:
+                    self._opened[path] = users
+                self._documents[path] = self._paths[path] = None
+                self.lock.notify_all()
 
     def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
         """Report files that appeared, changed or were deleted, and folders that appeared or were deleted."""
@@ -96,7 +155,7 @@ class Inbox:
         """Look at the open documents and all files again, the files `at_once` or when a scan is due."""
         with self.lock:
             self._rescan, self._at_once = True, self._at_once or at_once
-            self._documents.update(dict.fromkeys(self._open))
+            self._documents.update(dict.fromkeys(self._opened))
             self.lock.notify_all()
 
     def stop(self) -> None:
@@ -126,7 +185,7 @@ class Inbox:
             if self.stopping:
                 return None
             self._storing = True
-            documents = {path: self._open.get(path) for path in self._documents}
+            documents = {path: self._text_of(path) for path in self._documents}
             self._documents.clear()
             if time.monotonic() < self._paused_until:
                 return ChangeBatch(documents, (), (), self.requested)
@@ -181,7 +240,7 @@ class Inbox:
             if self.requested is not folders:
                 return False
             self.requested = None
-            self._documents.update(dict.fromkeys(self._open))
+            self._documents.update(dict.fromkeys(self._opened))
             self.lock.notify_all()
             return True
 
@@ -214,6 +273,10 @@ class Inbox:
         return many
 
     # Under the lock ---------------------------------------------------------------------------------------------------
+
+    def _text_of(self, path: Path) -> str | None:
+        texts = (user.texts.get(path) for user in reversed(self._opened.get(path, {})))
+        return next((text for text in texts if text is not None), None)
 
     def _is_idle(self) -> bool:
         told = self._documents or self._paths or self._folders or self._queued

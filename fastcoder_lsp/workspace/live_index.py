@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -19,14 +20,14 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, each_once, lower_priority
+from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, lower_priority
 from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.inbox import BURST, ChangeBatch, Inbox
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.regular import walk
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Changed, Watcher
+from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Watcher
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +47,7 @@ class IndexProgress:
 class LiveIndex:
     """The stores of a workspace's folders, kept up to date with the disk and the editor.
 
-    Any thread may call `report` and `notice`; a message comes once. `changed` receives the files and folders that may
-    have changed, before they are stored; a workspace folder, if anything in it may have. Without `watching`, only the
-    inbox's callers report changes.
+    Without `watching`, only its users report changes.
     """
 
     def __init__(
@@ -56,19 +55,16 @@ class LiveIndex:
         folders: Mapping[Path, Settings],
         encoder: Tokenizer,
         cache: Path,
-        report: Callable[[IndexProgress], None] = lambda _progress: None,
-        notice: Callable[[str], None] = log.warning,
-        changed: Changed = lambda _files, _folders: None,
         *,
         watching: bool = True,
     ) -> None:
         self.inbox = Inbox(folders)
         self._encoder, self._cache = encoder, cache
-        self._report, self._notice, self._changed = report, each_once(notice), changed
-        self._watcher = Watcher(self.inbox.files_changed, self._notice) if watching else None
+        self.progress: IndexProgress | None = None
+        self._watcher = Watcher(self.inbox.files_changed, self.inbox.notice) if watching else None
         self._intake: Intake | None = None  # by the newest rules; written under the inbox's lock
         self._stores: Mapping[Path, Store] = {}  # replaced as a whole
-        self._retry, self._retries = RetryPolicy(cache, self._notice), dict[Store, RetryPolicy]()
+        self._retry, self._retries = RetryPolicy(cache, self.inbox.notice), dict[Store, RetryPolicy]()
         self._sealed: dict[Store, int] = {}
         self._first, self._second = (
             threading.Thread(target=self._guarded, args=(run,), name=name, daemon=True)
@@ -99,7 +95,7 @@ class LiveIndex:
         return tuple(store.pin() for store in self.stores())
 
     def follows(self) -> bool:
-        """Whether `changed` receives all changes: the watcher reports them, or scans find them."""
+        """Whether users hear of all changes: the watcher reports them, or scans find them."""
         return self._watcher is not None and self._first.is_alive() and self._second.is_alive()
 
     def _guarded(self, run: Callable[[], None]) -> None:
@@ -107,7 +103,11 @@ class LiveIndex:
             run()
         except Exception:
             log.exception("the index has stopped")
-            self._notice("A bug stopped the index of this workspace (see the log). Suggestions continue.")
+            self.inbox.notice("A bug stopped the index of this workspace (see the log). Suggestions continue.")
+
+    def _tell_changed(self, files: Sequence[Path], folders: Sequence[Path]) -> None:
+        for user in self.inbox.users():
+            user.changed(files, folders)
 
     # In the first thread ----------------------------------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class LiveIndex:
             paths[path] = None
         ruled = any(path.name in IGNORE_FILES or path.parts[-3:] == EXCLUDE_FILE for path in paths)
         if paths or batch.folders:
-            self._changed(tuple(paths), tuple(self._stores) if ruled else batch.folders)
+            self._tell_changed(tuple(paths), tuple(self._stores) if ruled else batch.folders)
         if len(paths) <= MAX_IMMEDIATE:
             intake.store_few(paths, encoder)
         else:
@@ -204,12 +204,12 @@ class LiveIndex:
                 stores[root] = before[root]
             else:
                 # A reader also works on a disk that cannot be written; `take_over` does the rest.
-                stores[root] = Store.open(place, self._encoder.identity, str(root), self._notice, reader=True)
+                stores[root] = Store.open(place, self._encoder.identity, str(root), self.inbox.notice, reader=True)
         of = stores.values()
-        self._retries = {store: self._retries.get(store) or RetryPolicy(self._cache, self._notice) for store in of}
+        self._retries = {store: self._retries.get(store) or RetryPolicy(self._cache, self.inbox.notice) for store in of}
         self._sealed = {store: done for store, done in self._sealed.items() if store in self._retries}
         self._stores = stores
-        intake = Intake(folders, stores, self._notice)
+        intake = Intake(folders, stores, self.inbox.notice)
         with self.inbox.lock:
             if self.inbox.opened(requested):
                 self._intake = intake
@@ -239,7 +239,7 @@ class LiveIndex:
 
     def _scan(self, encoder: ChunkedEncoder) -> None:
         """Scan every file that may be read. Stores that another process writes are left to it."""
-        self._changed((), tuple(self._stores))
+        self._tell_changed((), tuple(self._stores))
         began_s, done = time.thread_time(), False
         try:
             if self._watcher is not None:
@@ -252,7 +252,7 @@ class LiveIndex:
         intake = self._intake
         if intake is None or not any(store.writable for store in self.stores()):
             return True
-        self._report(IndexProgress(building=True))
+        self._report(0, 0, building=True)
         paths = []
         for path in intake.files():
             if self.inbox.interrupted():
@@ -264,7 +264,7 @@ class LiveIndex:
             return False
         for store in self.stores():
             store.mark_complete()
-        self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))
+        self._report(len(paths), len(paths), building=False)
         return True
 
     def _store_queued(self, encoder: ChunkedEncoder) -> None:
@@ -280,15 +280,17 @@ class LiveIndex:
     def _store_files(self, intake: Intake, paths: Sequence[Path], encoder: ChunkedEncoder) -> None:
         if not paths:
             return
-
-        def progress(done: int, total: int) -> None:
-            self._report(IndexProgress(building=True, done=done, total=total))
-
         try:
+            progress = partial(self._report, building=True)
             for path in intake.store_all(paths, encoder, progress, self.inbox.interrupted):
                 self.inbox.files_changed((path,))
         finally:
-            self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))
+            self._report(len(paths), len(paths), building=False)
+
+    def _report(self, done: int, total: int, *, building: bool) -> None:
+        self.progress = IndexProgress(building, done, total)
+        for user in self.inbox.users():
+            user.progressed()
 
     def _tidy(self) -> None:
         """Follow other processes; seal and merge."""

@@ -161,13 +161,16 @@ def test_loading_waits_for_the_code_around_a_path(fronts: Fronts, root: Path, mo
 
 def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Path) -> None:
     """One folder, one front that leaves a part of it out: also while the other one has it open and changes it."""
-    (free, hears_free), (careful, hears_careful) = fronts.open(root), fronts.open(root, CAREFUL)
+    texts = OpenTexts()
+    (free, hears_free), (careful, hears_careful) = fronts.open(root, texts=texts), fronts.open(root, CAREFUL)
     assert ask(free, hears_free) == SAYS
     assert ask(careful, hears_careful) == SAYS
     around_free, around_careful = (around for _, around in fronts.made)
     hears_free.wait(lambda: knows(around_free, "somebody = 2"))
     hears_careful.wait(lambda: knows(around_careful, "everybody = 1"))
-    free.send(DocumentChanged(root / "private/b.py", "unsaved = 3\n"))
+    changed = DocumentChanged(root / "private/b.py", "unsaved = 3\n")
+    changed.follow_in(texts)
+    free.send(changed)
     hears_free.wait(lambda: knows(around_free, "unsaved = 3"))
     for hidden in ("somebody = 2", "unsaved = 3"):
         assert not knows(around_careful, hidden)

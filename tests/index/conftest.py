@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.index.live import SETTINGS, Begin, UsedIndex
-from tests.index.toy_encoder import ToyEncoder
 from tests.opened import opening
 
 
@@ -23,7 +22,7 @@ def begin(tmp_path: Path, root: Path) -> Iterator[Begin]:
 
     def make(said: list[str] | None = None, cache: Path = tmp_path / "cache", *, watching: bool = False) -> UsedIndex:
         notices = [] if said is None else said
-        live = UsedIndex({root: SETTINGS}, ToyEncoder(), cache, notice=notices.append, watching=watching)
+        live = UsedIndex({root: SETTINGS}, cache, notices.append, watching=watching)
         live.start()
         return live
 

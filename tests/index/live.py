@@ -7,6 +7,8 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.workspace.datastore import Datastore
+from fastcoder_lsp.workspace.inbox import IndexUser
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index.toy_encoder import ToyEncoder
 
@@ -14,13 +16,27 @@ SETTINGS, _ = resolve(())
 
 
 class UsedIndex(LiveIndex):
-    """A live index, and messages to it as its only user sends them."""
+    """A live index with one user, who hears `notice`, and the messages that it sends."""
+
+    def __init__(
+        self,
+        folders: Mapping[Path, Settings],
+        cache: Path,
+        notice: Callable[[str], None] = lambda _: None,
+        *,
+        watching: bool,
+    ) -> None:
+        super().__init__(folders, ToyEncoder(), cache, watching=watching)
+        self.user = IndexUser(notice=notice)
+        self.inbox.join(self.user)
 
     def document_changed(self, path: Path, text: str) -> None:
-        self.inbox.document(path, text)
+        self.user.texts.put(path, text)
+        self.inbox.document_changed(self.user, path)
 
     def document_closed(self, path: Path) -> None:
-        self.inbox.document(path, None)
+        self.user.texts.remove(path)
+        self.inbox.document_closed(self.user, path)
 
     def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
         self.inbox.files_changed(paths, folders)
@@ -63,6 +79,17 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("w", encoding="utf-8", newline="") as file:
             file.write(text)
+
+
+def edit(datastore: Datastore, path: Path, text: str | None) -> None:
+    """What a workspace's front does about a document's text; None: it was closed."""
+    texts = datastore._user.texts
+    if text is None:
+        texts.remove(path)
+        datastore.document_closed(path)
+    else:
+        texts.put(path, text)
+        datastore.document_changed(path)
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:

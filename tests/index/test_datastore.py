@@ -22,6 +22,7 @@ from fastcoder_lsp.workspace.common_code import STANDARD_LIBRARY, CommonCode, In
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.index import naive
+from tests.index.live import edit
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
@@ -64,7 +65,7 @@ def ids(text: str) -> list[int]:
 
 def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path: Path) -> None:
     edited = tmp_path / "project" / "b.py"
-    datastore.document_changed(edited, "def repository(argument):\n    return 0\n")
+    edit(datastore, edited, "def repository(argument):\n    return 0\n")
     assert datastore.pin(edited.as_uri()).repository is None
     datastore.start(ToyEncoder())
     assert datastore.settle(60)
@@ -79,7 +80,7 @@ def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path:
         assert pinned.corpus.longest(ids(held), 16) == (len(ids(held)), 1)
     for absent in ("test_common", "SECRET"):
         assert pinned.corpus.longest(ids(absent), 16)[0] == 0
-    datastore.document_closed(edited)
+    edit(datastore, edited, None)
     assert datastore.settle(60)
     assert datastore.pin(edited.as_uri()).generation != pinned.generation
     # What is pinned stays as it was.

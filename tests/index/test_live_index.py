@@ -17,7 +17,6 @@ from fastcoder_lsp.workspace.inbox import BURST
 from tests.draft.small_store import snapshot
 from tests.index import naive
 from tests.index.live import SETTINGS, UsedIndex, expected, held, tokens_of, until, write
-from tests.index.toy_encoder import ToyEncoder
 from tests.opened import opening
 
 NO_PYTHON = replace(SETTINGS, languages_exclude=("python",))
@@ -33,7 +32,7 @@ def open_index(tmp_path: Path) -> Iterator[Open]:
     """Opens live indexes that share one cache, and stops them at the end."""
 
     def make(*roots: Path, watching: bool = False) -> UsedIndex:
-        live = UsedIndex(dict.fromkeys(roots, SETTINGS), ToyEncoder(), tmp_path / "cache", watching=watching)
+        live = UsedIndex(dict.fromkeys(roots, SETTINGS), tmp_path / "cache", watching=watching)
         live.start()
         assert live.settle(60)
         return live

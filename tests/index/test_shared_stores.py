@@ -10,7 +10,7 @@ from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.live_index import IndexProgress
 from fastcoder_lsp.workspace.shared_stores import SharedStores, group_nested
-from tests.index.live import until, write
+from tests.index.live import edit, until, write
 from tests.index.toy_encoder import ToyEncoder
 from tests.opened import opening
 
@@ -77,7 +77,7 @@ def test_a_client_never_finds_files_that_only_others_may_read(
     assert knows(free, "somebody = 2")
     assert knows(careful, "everybody = 1")
     assert not knows(careful, "somebody = 2")
-    free.document_changed(root / "private/b.py", "unsaved = 3\n")
+    edit(free, root / "private/b.py", "unsaved = 3\n")
     until(lambda: knows(free, "unsaved = 3"))
     assert not knows(careful, "unsaved = 3")
     free.change({root: CAREFUL})
@@ -104,17 +104,17 @@ def test_a_client_never_finds_files_that_only_others_may_read(
 
 def test_unsaved_texts_belong_to_the_client_that_sent_them(root: Path, begin: Open) -> None:
     one, other = begin({root: SETTINGS}), begin({root: SETTINGS})
-    one.document_changed(root / "a.py", "first = 1\n")
-    other.document_changed(root / "a.py", "second = 2\n")
+    edit(one, root / "a.py", "first = 1\n")
+    edit(other, root / "a.py", "second = 2\n")
     until(lambda: knows(one, "second = 2") and not knows(one, "first = 1"))
-    other.document_closed(root / "a.py")
+    edit(other, root / "a.py", None)
     until(lambda: knows(other, "first = 1") and not knows(other, "second = 2"))
-    other.document_changed(root / "a.py", "second = 2\n")
+    edit(other, root / "a.py", "second = 2\n")
     until(lambda: knows(one, "second = 2"))
     one.stop()
     assert other.settle(60)
     assert knows(other, "second = 2")
-    other.document_closed(root / "a.py")
+    edit(other, root / "a.py", None)
     until(lambda: knows(other, "everybody = 1"))
 
 

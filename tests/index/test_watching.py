@@ -20,12 +20,11 @@ from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import inbox
 from fastcoder_lsp.workspace.common_code import CommonCode
 from fastcoder_lsp.workspace.datastore import Datastore
-from fastcoder_lsp.workspace.inbox import Inbox
+from fastcoder_lsp.workspace.inbox import Inbox, IndexUser
 from fastcoder_lsp.workspace.intake import Intake
-from fastcoder_lsp.workspace.live_index import LiveIndex
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
-from tests.index.live import SETTINGS, Begin, held, holds, until, write
+from tests.index.live import SETTINGS, Begin, edit, expected, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -282,25 +281,25 @@ def test_a_document_whose_name_becomes_a_link_to_a_secret(root: Path, tmp_path: 
 def test_documents_may_change_while_the_datastore_begins(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    datastore = Datastore({root: SETTINGS}, SharedStores(tmp_path / "cache"))
-    told, threads = list[tuple[Path, str]](), []
+    stores, join, threads = SharedStores(tmp_path / "cache"), Inbox.join, list[threading.Thread]()
+    datastore = Datastore({root: SETTINGS}, stores)
     for number in range(3):
-        datastore.document_changed(root / f"{number}.py", "old")
+        edit(datastore, root / f"{number}.py", "old")
 
-    def document(self: Inbox, path: Path, text: str) -> None:
-        told.append((path, text))
-        if len(told) == 1:
-            for name in ("2.py", "another.py"):
-                thread = threading.Thread(target=datastore.document_changed, args=(root / name, "new"))
-                threads.append(thread)
-                thread.start()
-                thread.join(0.2)
+    def join_slowly(self: Inbox, user: IndexUser) -> None:
+        join(self, user)
+        for name in ("2.py", "another.py"):
+            thread = threading.Thread(target=edit, args=(datastore, root / name, "new"))
+            threads.append(thread)
+            thread.start()
+            thread.join(0.2)
 
-    monkeypatch.setattr(Inbox, "document", document)
-    monkeypatch.setattr(LiveIndex, "start", lambda self: None)
+    monkeypatch.setattr(Inbox, "join", join_slowly)
     monkeypatch.setattr(CommonCode, "_build", lambda self, user: None)
     datastore.start(ToyEncoder())
     for thread in threads:
         thread.join(20)
-    assert dict(told) == {root / "0.py": "old", root / "1.py": "old", root / "2.py": "new", root / "another.py": "new"}
+    assert datastore.settle(60)
+    (index,) = stores.indexes.values()
+    assert held(index) == expected(root, {"0.py": "old", "1.py": "old", "2.py": "new", "another.py": "new"})
     datastore.stop()

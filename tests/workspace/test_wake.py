@@ -9,9 +9,8 @@ import pytest
 
 from fastcoder_lsp.workspace import live_index
 from fastcoder_lsp.workspace.background import SLEEP_S, SleepDetector
-from fastcoder_lsp.workspace.inbox import MAX_CHANGES, MAX_REST_S, ChangeBatch, Inbox
+from fastcoder_lsp.workspace.inbox import MAX_CHANGES, MAX_REST_S, ChangeBatch, Inbox, IndexUser
 from tests.index.live import SETTINGS, UsedIndex, held, holds, until, write
-from tests.index.toy_encoder import ToyEncoder
 
 
 class Clocks:
@@ -55,7 +54,7 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(live_index, "SleepDetector", Scripted)
     root = tmp_path / "root"
     write(root, {"a.py": "one\n"})
-    live = UsedIndex({root: SETTINGS}, ToyEncoder(), tmp_path / "cache", watching=False)
+    live = UsedIndex({root: SETTINGS}, tmp_path / "cache", watching=False)
     live.start()
     try:
         assert live.settle(60)
@@ -67,6 +66,11 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
         until(holds(live, root, {"a.py": "one\n", "b.py": "two\n"}))
     finally:
         live.stop()
+
+
+def change(inbox: Inbox, user: IndexUser, path: str, text: str) -> None:
+    user.texts.put(Path(path), text)
+    inbox.document_changed(user, Path(path))
 
 
 def take(inbox: Inbox) -> ChangeBatch:
@@ -89,14 +93,16 @@ def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.Monk
 
 
 def test_the_inbox_stays_small() -> None:
-    inbox = Inbox({})
+    inbox, user = Inbox({}), IndexUser()
+    inbox.join(user)
     assert inbox.take_scan()  # the first
     for number in range(3_000):
-        inbox.document(Path(f"/w/{number % 3}.py"), str(number))
+        change(inbox, user, f"/w/{number % 3}.py", str(number))
         inbox.files_changed([Path(f"/w/{number}/{place}.py") for place in range(3)], [Path(f"/w/{number}")])
     inbox.files_changed((Path(f"/stream/{number}") for number in range(10**9)), ())  # no more of it is asked for
-    inbox.document(Path("/w/0.py"), None)
+    inbox.document_closed(user, Path("/w/0.py"))
     told = take(inbox)
+    assert Path("/w/0.py") in told.paths
     assert told.documents == {Path("/w/0.py"): None, Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
     assert inbox.take_scan()
     assert len(told.paths) <= MAX_CHANGES
@@ -105,8 +111,8 @@ def test_the_inbox_stays_small() -> None:
     told = take(inbox)
     assert (told.documents, told.paths) == ({Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}, ())
     inbox.files_changed([Path("/w/\0.py"), Path("/w/\ud800.py")])
-    inbox.document(Path("/w/\0.py"), "no system has such a name")
-    inbox.document(Path("/w/1.py"), "3000")
+    change(inbox, user, "/w/\0.py", "no system has such a name")
+    change(inbox, user, "/w/1.py", "3000")
     told = take(inbox)
     assert (told.documents, told.paths) == ({Path("/w/1.py"): "3000"}, ())
 
@@ -114,10 +120,11 @@ def test_the_inbox_stays_small() -> None:
 def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 50.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    inbox = Inbox({})
+    inbox, user = Inbox({}), IndexUser()
+    inbox.join(user)
     inbox.pause(3600)
     inbox.files_changed([Path("/w/a.py")])
-    inbox.document(Path("/w/b.py"), "b")
+    change(inbox, user, "/w/b.py", "b")
     told = take(inbox)
     assert (told.documents, told.paths) == ({Path("/w/b.py"): "b"}, ())
     now += MAX_REST_S
@@ -125,7 +132,8 @@ def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_everything_is_found_once_no_change_waits() -> None:
-    inbox, folders = Inbox({}), {Path("/w"): SETTINGS}
+    inbox, user, folders = Inbox({}), IndexUser(), {Path("/w"): SETTINGS}
+    inbox.join(user)
     inbox.change(folders)
     assert inbox.requested == folders
     assert inbox.opened(inbox.requested)
@@ -133,7 +141,7 @@ def test_everything_is_found_once_no_change_waits() -> None:
     assert inbox.settle(0)
     inbox.pause(3600)
     inbox.files_changed([Path("/w/a.py")])
-    inbox.document(Path("/w/b.py"), "b")
+    change(inbox, user, "/w/b.py", "b")
     assert not inbox.settle(0)
     assert take(inbox).paths == ()
     assert not inbox.settle(0)
