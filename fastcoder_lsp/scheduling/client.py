@@ -53,8 +53,7 @@ class Client:
     ) -> None:
         self.emit, self.model, self.inbox, self.enabled, self.gone = emit, model, inbox, enabled, False
         self._ready, self._changed, self._clock = ready, changed, clock
-        self.request: ActiveRequest | None = None
-        self._active: ActiveRequest | None = None  # the request being served
+        self.request: ActiveRequest | None = None  # for `open.question`
         self.open = OpenQuestions()
         self.current = CurrentGeneration(model, self.open, emit, clock)
         self.edits = EditRequest(self.open, emit, clock)  # the work for the newest question for an edit
@@ -87,13 +86,11 @@ class Client:
     # Work, in the scheduler's thread ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Leave a request that was answered, withdrawn or superseded; go on from a prompt that is built by now."""
+        """Go on from a prompt that is built by now."""
         if self.generation is not None and (begun := self.generation.begun()) is not self.generation:
             self.current.generation = begun
             if self.request is not None:
                 self.request.pieces = 0  # its first pieces are those with the model
-        if self._active is not None and self._active is not self.request:
-            self._leave(self._active)
 
     def serve(self, others_ms: float) -> float:
         """Do one piece of work for the request, or answer it; returns 0, or how many milliseconds to wait.
@@ -102,34 +99,41 @@ class Client:
         """
         request = self.request
         assert request is not None, "there is a request"
-        if not self._taken():
+        if not self._serving:
             self._take(request)
-            if not others_ms or self.request is not request or not self._taken():
+            if not others_ms or self.request is not request or not self._serving:
                 return 0.0  # read the inbox first
         generation, budgets = self.generation, self.budgets
         assert generation is not None and budgets is not None, "it is worked on"  # noqa: PT018
-        allowed_ms, patience_ms = request.allowed_ms(budgets), request.patience_ms(budgets)
-        budget_ms, now = allowed_ms - generation.answer_ms(), self._clock()
-        room_ms = request.asked_ms + budget_ms - now
-        longer_ms = room_ms + max(patience_ms - allowed_ms, 0.0)
+        time = request.time(generation, budgets, self._clock())
+        answer = request.overdue(generation, time)
         if generation.finished:
-            answer = request.finished(generation, room_ms)
-        elif (answer := request.overdue(generation, budget_ms, now)) is not None:
-            pass
-        elif generation.work(room_ms):
+            answer = request.finished(generation, time.room_ms)
+        elif answer is None and generation.work(time.room_ms):
             request.worked(generation)
-        elif (answer := request.beginning(generation)) is None and not request.work_late(
-            generation, room_ms, longer_ms, budget_ms
-        ):
-            answer = request.too_slow(generation, max(allowed_ms, patience_ms))
+        elif answer is None:
+            answer = request.out_of_time(generation, time)
         if answer is None and others_ms and self.generation is generation:
-            answer = request.before_others(generation, budgets, budget_ms, self._clock() + others_ms)
+            answer = request.before_others(generation, request.time(generation, budgets, self._clock() + others_ms))
         if answer is not None:
             self._answer(request, answer)
-        elif self.generation is generation and (lines := request.new_lines(generation)):
+            return 0.0
+        if self.generation is not generation:
+            return 0.0
+        if lines := request.new_lines(generation):
             self.emit(protocol.Grew(request.question.number, lines))
-        wait_ms = room_ms if room_ms > 0 else longer_ms
-        return wait_ms if answer is None and self.generation is generation and generation.waits else 0.0
+        return time.wait_ms if generation.waits else 0.0
+
+    def serve_edit(self) -> float:
+        """Do one piece of work for an edit, or answer it; returns 0, or how many milliseconds to wait."""
+        # A completion may be asked for at any time: the code model is loaded first.
+        loaded = (self.model.loaded or self._ready(self)) if self.enabled else None
+        return self.edits.serve(loaded, self.model.failed, enabled=self.enabled)
+
+    @property
+    def awaits_model(self) -> bool:
+        """Whether the request waits for a model that another thread loads."""
+        return self.request is not None and self.model.awaits(self.request.question)
 
     def works_on(self) -> Generation | None:
         """The generation that gets the next piece of work."""
@@ -138,19 +142,19 @@ class Client:
     def piece_ms(self) -> float:
         """How long the next piece for the request usually takes."""
         generation = self.generation
-        return generation.piece_ms() if generation is not None and self._taken() else CHUNK_MS
+        return generation.piece_ms() if generation is not None and self._serving else CHUNK_MS
 
-    def prefetch(self) -> None:
-        """Begin the likely next question, for example the one after an accepted suggestion."""
+    def prefetch(self) -> float:
+        """Begin the likely next question, for example the one after an accepted suggestion; returns 0."""
         expected = self.open.take_expected()
         assert expected is not None, "something is expected"
         question, known = expected.question, expected.known
         loaded = self.model.loaded or (self._ready(self) if question is self.open.unserved else None)
-        if loaded is None:
-            return
-        self._background = loaded.background(question)
-        if not known and self.current.serving(question) is None:
-            self.current.begin(question, question.asked_ms, Spans(), ahead=True)
+        if loaded is not None:
+            self._background = loaded.background(question)
+            if not known and self.current.serving(question) is None:
+                self.current.begin(question, question.asked_ms, Spans(), ahead=True)
+        return 0.0
 
     @property
     def finishes(self) -> bool:
@@ -175,17 +179,20 @@ class Client:
     # Its state -------------------------------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """Fail the request, and drop the generation."""
-        request, loaded, self._active, self._background = self._active, self.model.loaded, None, None
+        """Fail the request, if it is served, and drop the generation."""
+        request, loaded = self.request, self.model.loaded
+        if request is not None and not request.served:
+            request = None
         self.current.drop()
         self._prefetch.clear()
-        question = request.question if request is not None and request is self.request else None
-        if loaded is not None and loaded.took_over(question, error):
-            if self.request is request:
+        self._background = None
+        if loaded is not None and loaded.took_over(None if request is None else request.question, error):
+            if request is not None:
                 self.request = self.open.question = None
             return
         status = failure("An internal error occurred", error)
         if request is not None:
+            request.served = False
             self._answer(request, Answer.failed(status))
         self.emit(protocol.StatusChanged(status))
 
@@ -199,8 +206,7 @@ class Client:
     def unload(self) -> None:
         """Free the client's part of the model, and forget its suggestions."""
         try:
-            if self._active is not None:
-                self._leave(self._active)
+            self._leave(self.request)
             self.emit(protocol.Forgotten(None))
         finally:  # even if the listener is gone
             self.current.clear()
@@ -209,21 +215,21 @@ class Client:
             self.edits.unload()
             self.model.unload()
 
-    def _taken(self) -> bool:
+    @property
+    def _serving(self) -> bool:
         """Whether the request is being served. Its generation may be gone, for example after a rename."""
-        there = None not in (self._active, self.generation, self.model.loaded, self.budgets)
-        return there and self._active is self.request
+        there = None not in (self.generation, self.model.loaded, self.budgets)
+        return there and self.request is not None and self.request.served
 
     def _take(self, request: ActiveRequest) -> None:
-        self._active = request  # from here on an error of ours fails the request
+        request.served = True  # from here on an error of ours fails the request
         request.spans.add("queue", request.spans.elapsed_ms())
         loaded = self.model.loaded or self._ready(self)
         if self.request is not request:  # withdrawn or superseded while the model loaded
-            self._active = None
             return
         failed = self.model.failed if loaded is None else loaded.refuses(request.question)
-        if loaded is None or failed is not None or self.model.awaits(request.question):
-            self._active = None
+        if loaded is None or failed is not None or self.awaits_model:
+            request.served = False
             if failed is not None or not self.enabled:
                 self._answer(request, Answer.failed(failed))
             return  # it was replaced while it loaded, or another one loads: a later turn goes on
@@ -233,13 +239,20 @@ class Client:
         request.take()
 
     def _answer(self, request: ActiveRequest, answer: Answer) -> None:
-        if self.request is request:
-            self.request = self.open.question = None
-            self.open.unserved = request.question if answer.outcome == "empty" else None
+        self.open.unserved = request.question if answer.outcome == "empty" else None
+        self.open.question = self.request = None
         self.emit(protocol.Answered(request.question.number, answer))
+        self._leave(request)
 
-    def _leave(self, request: ActiveRequest) -> None:
-        self._active = None
+    def _close(self) -> None:
+        """The request was withdrawn or superseded."""
+        request, self.request = self.request, None
+        self._leave(request)
+
+    def _leave(self, request: ActiveRequest | None) -> None:
+        """Stop serving a request; its generation stays."""
+        if request is None or not request.served:
+            return
         alternatives = request.leave()
         if self.generation is not None:
             self.current.count()
@@ -256,11 +269,12 @@ class Client:
             case protocol.Load(ticket):
                 self._load(ticket)
             case protocol.Ask(question):
+                self._close()
                 self._asked_ms, self.request = question.asked_ms, ActiveRequest(self.current, question, self._clock)
             case protocol.Noticed(asked_ms):
                 self._asked_ms = asked_ms
-            case protocol.Withdraw():
-                self.request = self.request if self.open.question is not None else None
+            case protocol.Withdraw() if self.open.question is None:
+                self._close()
             case protocol.Expect(question):
                 self._asked_ms = question.asked_ms
             case protocol.Forget(uri):
@@ -298,11 +312,11 @@ class Client:
             self.emit(protocol.LoadFinished(ticket, there))
 
     def _left(self) -> None:
-        self.request = None
         self.open.clear()
         try:
             self.unload()
         finally:
+            self.request = None
             self._changed(self)
 
     def _settle_switch(self) -> None:

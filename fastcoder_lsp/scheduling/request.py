@@ -170,17 +170,42 @@ _TRIED = 2
 its budget is left. Otherwise one stall would distort the estimate for good."""
 
 
+@dataclass(frozen=True, slots=True)
+class RequestTime:
+    """The time of a request at one moment, in milliseconds.
+
+    Attributes:
+        budget_ms: its budget, from its arrival, without the time that the answer itself needs.
+        room_ms: what is left of that.
+        longer_ms: what is left while there is nothing to show; by key that may be more.
+        limit_ms: the longest that it waits.
+    """
+
+    budget_ms: float
+    room_ms: float
+    longer_ms: float
+    limit_ms: float
+
+    @property
+    def wait_ms(self) -> float:
+        """How long it may wait for more text."""
+        return self.room_ms if self.room_ms > 0 else self.longer_ms
+
+
 class ActiveRequest:
     """The newest question of a client, until it is answered or withdrawn.
 
-    `asked_ms`: start of its budget. `pieces`: how many pieces of work it has had. `clock` is in milliseconds.
+    Attributes:
+        asked_ms: start of its budget.
+        pieces: how many pieces of work it has had.
+        served: whether work on it has begun.
     """
 
     def __init__(self, current: CurrentGeneration, question: Question, clock: Clock) -> None:
         self.question, self._current, self._clock = question, current, clock
         self.spans = Spans.since(question.opened_s)
         self.asked_ms, self._waited_for_model = question.asked_ms, False
-        self.pieces = 0
+        self.pieces, self.served = 0, False
         self._adopted, self._before = False, Counts()
         self._settled = 0
         self._alternatives: Alternatives | None = None
@@ -217,43 +242,46 @@ class ActiveRequest:
             self._begin()
 
     def leave(self) -> Counts:
-        """Drop the search for alternatives; returns its work."""
-        alternatives, self._alternatives = self._alternatives, None
+        """Stop serving it: drop the search for alternatives; returns its work."""
+        alternatives, self._alternatives, self.served = self._alternatives, None, False
         return alternatives.counts if alternatives is not None else Counts()
 
     # Its time ---------------------------------------------------------------------------------------------------------
 
-    def allowed_ms(self, budgets: Budgets) -> float:
+    def time(self, generation: Generation, budgets: Budgets, now: float) -> RequestTime:
+        """Its time at the moment `now`."""
+        allowed_ms, patience_ms = self._allowed_ms(budgets), self._patience_ms(budgets)
+        limit_ms, answer_ms = max(allowed_ms, patience_ms), generation.answer_ms()
+        past_ms = now + answer_ms - self.asked_ms
+        return RequestTime(allowed_ms - answer_ms, allowed_ms - past_ms, limit_ms - past_ms, limit_ms)
+
+    def _allowed_ms(self, budgets: Budgets) -> float:
         """Its budget, from `asked_ms`."""
         if self._waited_for_model:
             return max(budgets.invoked_ms, budgets.automatic_ms)
         if self.question.again:
-            return self.patience_ms(budgets)
+            return self._patience_ms(budgets)
         return budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
 
-    def patience_ms(self, budgets: Budgets) -> float:
+    def _patience_ms(self, budgets: Budgets) -> float:
         """How long it waits while there is nothing to show; longer by key, unless the settings limit the time."""
         if not self.question.request.invoked:
             return budgets.automatic_ms
         return budgets.invoked_ms if self.question.policy.invoked_ms else max(budgets.invoked_ms, MOST_MS)
 
-    def tries(self, room_ms: float, budget_ms: float) -> bool:
+    def _tries(self, time: RequestTime) -> bool:
         """Whether a piece runs even where it seems not to fit."""
-        return self.pieces < _TRIED and 2 * room_ms > budget_ms
+        return self.pieces < _TRIED and 2 * time.room_ms > time.budget_ms
 
-    def work_late(self, generation: Generation, room_ms: float, longer_ms: float, budget_ms: float) -> bool:
+    def _work_late(self, generation: Generation, time: RequestTime) -> bool:
         """Do a piece of work that seems not to fit, or that the user waits for; returns False for neither."""
-        if self.tries(room_ms, budget_ms):
-            self.pieces += generation.work(room_ms, in_any_case=True)
+        if self._tries(time):
+            self.pieces += generation.work(time.room_ms, in_any_case=True)
             return True
-        if generation.work(longer_ms):
+        if generation.work(time.longer_ms):
             self.worked(generation)
             return True
         return False
-
-    def overdue(self, generation: Generation, budget_ms: float, now: float) -> Answer | None:
-        """The beginning of a generation that it adopted, once the budget of that generation's own request is over."""
-        return self.beginning(generation) if self._is_overdue(generation, budget_ms, now) else None
 
     def new_lines(self, generation: Generation) -> str:
         """The lines of a raw answer so far, if there are more of them than at the last call; else ""."""
@@ -274,7 +302,29 @@ class ActiveRequest:
             return None
         return self._answer(generation, self._candidates(generation), generation.finish)
 
-    def beginning(self, generation: Generation) -> Answer | None:
+    def overdue(self, generation: Generation, time: RequestTime) -> Answer | None:
+        """The beginning of a generation that it adopted, once the budget of that generation's own request is over."""
+        return self._beginning(generation) if self._is_overdue(generation, time) else None
+
+    def out_of_time(self, generation: Generation, time: RequestTime) -> Answer | None:
+        """The answer where no piece fits any more; None if one was worth doing all the same."""
+        if (answer := self._beginning(generation)) is not None or self._work_late(generation, time):
+            return answer
+        return self._too_slow(generation, time)
+
+    def before_others(self, generation: Generation, time: RequestTime) -> Answer | None:
+        """The answer if the deadline passes before the next piece, whose time is `time`; else None."""
+        if generation.finished:
+            done = self.question.candidates < 2 and generation.agrees(self.question.place)
+            return self.finished(generation, 0.0) if done else None
+        fits = generation.fits(time.room_ms)
+        if fits and not self._is_overdue(generation, time):
+            return None
+        if (answer := self._beginning(generation)) is not None or fits or self._tries(time):
+            return answer
+        return None if generation.fits(time.longer_ms) else self._too_slow(generation, time)
+
+    def _beginning(self, generation: Generation) -> Answer | None:
         """The useful beginning of an unfinished generation; None where there is none."""
         begun_ms = self._clock()
         with self.spans.measure("post"):
@@ -285,30 +335,12 @@ class ActiveRequest:
         self._current.emit(Counted("budgeted", 1))
         return self._answer(generation, beginning, "budget")
 
-    def too_slow(self, generation: Generation, allowed_ms: float) -> Answer:
+    def _too_slow(self, generation: Generation, time: RequestTime) -> Answer:
         """The empty answer: there is nothing to show, and no time left."""
         self._current.emit(Counted("budgeted_empty", 1))
-        over_ms = max(self._clock() - self.asked_ms - allowed_ms, 0.0)
-        too_slow = generation.why_slow(allowed_ms, over_ms, invoked=self.question.request.invoked)
+        over_ms = max(self._clock() - self.asked_ms - time.limit_ms, 0.0)
+        too_slow = generation.why_slow(time.limit_ms, over_ms, invoked=self.question.request.invoked)
         return self._answer(generation, Suggestion(self.question.place, ""), "budget", too_slow)
-
-    def before_others(
-        self, generation: Generation, budgets: Budgets, budget_ms: float, next_ms: float
-    ) -> Answer | None:
-        """The answer if the deadline passes before the next piece, at `next_ms`; else None."""
-        if generation.finished:
-            done = self.question.candidates < 2 and generation.agrees(self.question.place)
-            return self.finished(generation, 0.0) if done else None
-        room_ms = self.asked_ms + budget_ms - next_ms
-        fits = generation.fits(room_ms)
-        if fits and not self._is_overdue(generation, budget_ms, next_ms):
-            return None
-        if (answer := self.beginning(generation)) is not None or fits or self.tries(room_ms, budget_ms):
-            return answer
-        patience_ms = self.patience_ms(budgets)
-        if generation.fits(self.asked_ms + patience_ms - next_ms):
-            return None
-        return self.too_slow(generation, max(patience_ms, self.allowed_ms(budgets)))
 
     def _begin(self, *, whole: bool = False) -> None:
         self._adopted, self._before = False, Counts()
@@ -317,8 +349,9 @@ class ActiveRequest:
     def _can_branch(self, generation: Generation) -> bool:
         return generation.place == self.question.place and generation.can_branch()
 
-    def _is_overdue(self, generation: Generation, budget_ms: float, now: float) -> bool:
-        return self._adopted and now >= generation.begun_ms + budget_ms
+    def _is_overdue(self, generation: Generation, time: RequestTime) -> bool:
+        over_ms = self.asked_ms - generation.begun_ms - time.room_ms
+        return self._adopted and not generation.finished and over_ms >= 0
 
     def _look_further(self, generation: Generation, room_ms: float) -> bool:
         if self.question.candidates < 2 or generation.made().others is not None:
