@@ -1,19 +1,18 @@
 """The scheduler: one thread that owns the model, and does the most urgent piece of work first.
 
 Clients send messages to its one inbox, from any thread. `turn` is the whole cycle: the inbox, then a piece of work (a
-slice of a search, a stretch of a prefill, or a step) for a request, round robin among the clients that have one. If
-there is none, it finishes a suggestion; then it works for an edit, and last on the next prompt. The state of all
+slice of a search, a stretch of a prefill, or a step). `choose` says which one; clients take turns. The state of all
 clients belongs to this thread.
 """
 
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeAlias
+from typing import Generic, Literal, NamedTuple, TypeAlias
 
 from fastcoder_lsp.completion.protocol import Command, HostListener, StatusChanged
 from fastcoder_lsp.completion.question import Clock
@@ -52,8 +51,9 @@ class RoundRobin:
         """The generation for which the last client keeps its turn, until it has done so many steps."""
 
     def __iter__(self) -> Iterator[Client]:
-        """The clients at this moment: they may come and leave during the iteration."""
-        return iter(tuple(self._clients))
+        """The clients at this moment, the next one first: they may come and leave during the iteration."""
+        kept = [client for client in self._clients[-1:] if self.keeps(client)]
+        return iter((*kept, *self._clients[: len(self._clients) - len(kept)]))
 
     def join(self, client: Client) -> None:
         """Add a client."""
@@ -64,17 +64,15 @@ class RoundRobin:
         if client in self._clients:
             self._clients.remove(client)
 
-    def next(self, clients: Sequence[Client]) -> Client:
-        """The next of `clients`, which have something to do; a part of all, in the same order."""
-        if self.keeps(clients[-1]):
-            return clients[-1]
-        client, self._kept = clients[0], None
+    def take(self, client: Client) -> None:
+        """A client has its turn: it goes to the end."""
+        if self.keeps(client) or client not in self._clients:
+            return
         self._clients.remove(client)
         self._clients.append(client)
-        generation = client.works_on()
+        generation, self._kept = client.works_on(), None
         if generation is not None and generation.lost_cache():
             self._kept = generation, generation.counts().steps + STEPS_AT_ONCE
-        return client
 
     def keeps(self, client: Client) -> bool:
         """Whether this client keeps its turn, even if others wait."""
@@ -82,6 +80,34 @@ class RoundRobin:
         if generation is None or self._kept is None or self._kept[0] is not generation:
             return False
         return client is self._clients[-1] and not generation.finished and generation.counts().steps < self._kept[1]
+
+
+class Piece(NamedTuple):
+    """A piece of work, for a client or for all of them. `others` have requests, too, and wait meanwhile."""
+
+    kind: Literal["serve", "hand over", "begin", "finish", "load", "edit", "prepare", "defer"]
+    client: Client | None = None
+    others: tuple[Client, ...] = ()
+
+
+def choose(clients: RoundRobin, *, successor: bool) -> Iterator[Piece]:
+    """The pieces of work that are due, the most urgent first. `successor`: whether a model is ready to take over.
+
+    A request comes before all else. While there is none, the successor takes over, an expected question is begun, and a
+    suggestion is finished. Last come edits, the next prompts, and what the model has put off.
+    """
+    requests = [client for client in clients if client.request is not None]
+    if asking := [client for client in requests if not client.awaits_model]:
+        yield Piece("serve", asking[0], tuple(asking[1:]))
+        return
+    if successor:
+        yield Piece("hand over")
+    yield from [Piece("begin", client) for client in clients if client.open.expected is not None]
+    yield from [Piece("finish", client) for client in clients if client.finishes][:1]
+    yield from [Piece("edit", client) for client in clients if client.edits.wants_turn]
+    yield from [Piece("load")] if requests else []
+    yield from [Piece("prepare", client) for client in clients]
+    yield Piece("defer")
 
 
 class Scheduler(Generic[SomeModel]):
@@ -176,36 +202,20 @@ class Scheduler(Generic[SomeModel]):
 
     def turn(self) -> float:
         """Do the most urgent piece of work; returns 0, or how many milliseconds to wait."""
-        self._acting = None
+        self._acting, wait_ms = None, math.inf
         try:
             self._receive()
             for client in self._clients:
                 self._acting = client
                 client.settle()
-            waiting = [(client, client.request) for client in self._clients if client.request is not None]
-            asking = [client for client, request in waiting if not client.model.awaits(request.question)]
-            if asking:
-                client = self._acting = self._served = self._clients.next(asking)
-                others = [] if self._clients.keeps(client) else [other for other in asking if other is not client]
-                wait_ms = client.serve(sum(other.piece_ms() for other in others))
-                return 0.0 if others else wait_ms
-            if self._successor is not None:
-                take_over, self._successor = self._successor, None
-                take_over()
-                return 0.0
-            if expecting := [client for client in self._clients if client.open.expected is not None]:
-                self._acting = self._clients.next(expecting)
-                self._acting.prefetch()
-                return 0.0
-            if finishing := [client for client in self._clients if client.finishes]:
-                client = self._acting = self._clients.next(finishing)
-                if client.work_ahead() <= 0:
-                    return 0.0
-            wait_ms = min(self._edit(), LOADING_MS if waiting else math.inf)
-            return min(wait_ms, self._work_ahead()) if wait_ms > 0 else 0.0
+            for piece in choose(self._clients, successor=self._successor is not None):
+                wait_ms = min(wait_ms, self._run(piece, idle=wait_ms == math.inf))
+                if wait_ms <= 0:
+                    break
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
             self._fail(error)
-        return 0.0
+            return 0.0
+        return wait_ms
 
     def _receive(self) -> None:
         while True:
@@ -221,30 +231,34 @@ class Scheduler(Generic[SomeModel]):
             else:
                 self._act(client, what)
 
-    def _edit(self) -> float:
-        """Do one piece of work for an edit; returns 0, or how many milliseconds to wait."""
-        asking, wait_ms = [client for client in self._clients if client.edits.wants_turn], math.inf
-        while asking and wait_ms > 0:
-            client = self._acting = self._clients.next(asking)
-            asking.remove(client)
-            # A completion may be asked for at any time: the code model is loaded first.
-            loaded = (client.model.loaded or self._ready(client)) if client.enabled else None
-            wait_ms = min(wait_ms, client.edits.serve(loaded, client.model.failed, enabled=client.enabled))
-        return wait_ms
-
-    def _work_ahead(self) -> float:
-        """Do one piece of background work; returns 0, or how many milliseconds to wait."""
-        idle, wait_ms = list(self._clients), math.inf
-        while idle:
-            client = self._acting = self._clients.next(idle)
-            idle.remove(client)
-            wait_ms = min(wait_ms, client.work_ahead())
-            if wait_ms <= 0:
-                return 0.0
+    def _run(self, piece: Piece, *, idle: bool) -> float:
+        """Do a piece of work; returns 0, or how many milliseconds to wait. `idle`: no more urgent work is to come."""
+        if (client := piece.client) is not None:
+            self._acting = client
+            self._clients.take(client)
+        match piece:
+            case Piece("serve", Client() as client, others):
+                self._served, others = client, () if self._clients.keeps(client) else others
+                wait_ms = client.serve(sum(other.piece_ms() for other in others))
+                return 0.0 if others else wait_ms
+            case Piece("hand over"):
+                return self._hand_over()
+            case Piece("begin", Client() as client):
+                return client.prefetch()
+            case Piece("edit", Client() as client):
+                return client.serve_edit()
+            case Piece("load"):  # in another thread
+                return LOADING_MS
+            case Piece("finish" | "prepare", Client() as client):
+                return client.work_ahead()
         self._model.tidy()
-        if self._model.prepare() or (wait_ms == math.inf and self._model.measure()):
-            return 0.0
-        return wait_ms
+        return 0.0 if self._model.prepare() or (idle and self._model.measure()) else math.inf
+
+    def _hand_over(self) -> float:
+        take_over, self._successor = self._successor, None
+        assert take_over is not None, "a successor is ready"
+        take_over()
+        return 0.0
 
     def _act(self, client: Client, what: Command | Callable[[], None]) -> None:
         """Run a client's command or call; its failure is that client's alone, even while another is served."""

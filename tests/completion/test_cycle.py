@@ -21,7 +21,14 @@ PARTS = {
     ],
     "writer": ["Channel.write"],
     "reader": ["ClientConnection.serve", "LocalHost.send"],
-    "scheduler": ["Scheduler.turn", "Client.serve", "LocalGeneration.work", "Decoding.step", "_Borrowed.step"],
+    "scheduler": [
+        "Scheduler.turn",
+        "Scheduler._run",
+        "Client.serve",
+        "LocalGeneration.work",
+        "Decoding.step",
+        "_Borrowed.step",
+    ],
     "emitter": ["Client._answer", "ClientConnection.on", "Outbox.make"],
     "listener": [
         "SharedProcessHost.hear",
