@@ -1,7 +1,6 @@
 """The frame of every benchmark's report: the machine, the versions, the settings; and progress on stderr."""
 
 import json
-import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fastcoder_lsp.config.environment import processor
+from fastcoder_lsp.config.environment import processor, usable_cores
 from fastcoder_lsp.core.controls import raw_stream
 
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
@@ -26,7 +25,7 @@ def machine() -> dict[str, Any]:
     """The machine that measures: processor, cores, memory, operating system."""
     return {
         "processor": processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cores(),
         "memory_bytes": psutil.virtual_memory().total,
         "system": platform.platform(),
         "python": platform.python_version(),

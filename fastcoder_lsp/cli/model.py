@@ -91,7 +91,11 @@ def _action(
 
 def _list(_arguments: argparse.Namespace) -> int:
     """Print one line for each model, and a table of the family; the exit code is 0 even without a model."""
-    choice = _measured_choice(every=True)
+    from fastcoder_lsp.runtime.model_choice import measure
+
+    with progress_shown() as shown:
+        measure(cache_folder(), shares(shown))
+    choice = current_choice(cache_folder())
     default = _default_digest()
     found = model.entries()
     width = max((len(entry.name) for entry in found), default=0)
@@ -109,23 +113,18 @@ def _list(_arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measured_choice(*, every: bool = False) -> Choice:
-    from fastcoder_lsp.runtime.model_choice import chosen_model
-
-    with progress_shown() as shown:
-        return chosen_model(cache_folder(), shares(shown), every=every)
-
-
 def _pull(arguments: argparse.Namespace) -> int:
     """Download; print the finished model on stdout, everything else on stderr."""
     from fastcoder_lsp.runtime.compile_ahead import DEFAULT_HEADS, CompileAhead
+    from fastcoder_lsp.runtime.model_choice import chosen_model
 
     offers: list[DownloadOffer] = []
     heads = DEFAULT_HEADS
     if arguments.edits:
         arguments.name = _edit_model(arguments.name or chosen_settings("model", {})[0].edits_model)
     elif _name(arguments) == "auto" and not _default_digest():
-        choice = _measured_choice()
+        with progress_shown() as display:
+            choice = chosen_model(cache_folder(), shares(display))
         heads = choice.chosen.size.heads // choice.chosen.size.kv_heads, choice.chosen.size.head_dim
         _say(f"{choice.reason}\n\n{table(choice)}\n\n{OTHERWISE}")
 
@@ -231,7 +230,7 @@ def _row(verdict: SizeAssessment, choice: Choice) -> tuple[str, ...]:
     size, speed = verdict.size, verdict.speed
     times = (f"{speed.step_ms:.0f}", f"{speed.prompt_ms / 1e3:.1f} s") if speed is not None else ("–", "–")
     memory = f"{size_text(verdict.memory_bytes)}{' (GPU)' if verdict.gpu else ''}"
-    over = f"over the limit: {', '.join(each.limit for each in verdict.against)}" if verdict.against else ""
+    over = f"over the limit: {', '.join(verdict.against)}" if verdict.against else ""
     verdict_text = "; ".join(filter(None, ("chosen" if verdict == choice.chosen else "", over))) or "would do"
     facts = (size.name, PRECISIONS[verdict.bits], *times, memory, size_text(size.download_bytes))
     return (*facts, size.licence.partition(",")[0], verdict_text)

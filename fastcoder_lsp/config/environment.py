@@ -147,6 +147,11 @@ def processor() -> str:
     return _name() if kind is None else f"{_name()} as {kind}"
 
 
+def usable_cores() -> int:
+    """Virtual cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def forced_kind() -> str | None:
     """The kind of instructions (`engine.int8.dot`) that the environment variable FASTCODER_KIND asks for.
 

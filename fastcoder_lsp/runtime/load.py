@@ -5,7 +5,6 @@ compiled here meanwhile, and nothing is timed while that process runs. Makes no 
 """
 
 import hashlib
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from fastcoder_lsp.runtime.costs import (
     step_costs,
 )
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
-from fastcoder_lsp.runtime.model_choice import bits_by_choice, gpu_for_choice, is_disturbed, measure_once
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, gpu_for_choice, measure_once
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.set_engine import load_engines
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
@@ -204,12 +203,9 @@ def _load(
     record.enter("drafter")
     ahead.wait(progress)  # timing needs the machine alone
     record.enter("timing")
-    began = time.perf_counter(), time.process_time()
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress, probes=alone)
     engine.forget(_TIMED)
-    # A first answer does not wait for times that it does not need, or that the next start would take again.
-    later = ahead.begun and (not drafts or is_disturbed(*began, settings.threads))
-    if not later:
+    if drafts or not ahead.begun:  # a first answer does not wait for times that it does not need
         measure_once(settings, files.hub_id, engine.info.name, cache, gpu, progress)
     smaller = SmallerModels(settings, cache, tokenizer, progress) if settings.draft_models else None
     model = Model(engine, tokenizer, costs, trained, files.digest, smaller, EditModels(load_edit_model))

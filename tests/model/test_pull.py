@@ -16,7 +16,6 @@ from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine.int8.sync import default_threads
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError, UsageError
 from fastcoder_lsp.kernels.cache import current_version
-from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.model.hub import RemoteFile, choose_files
 from fastcoder_lsp.model.machine import on_battery
@@ -309,8 +308,8 @@ def test_no_stand_in_where_none_is_wanted_or_none_exists(run: Run, options: tupl
 
 
 def test_list_path_and_remove(run: Run, tmp_path: Path) -> None:
-    times = {(size.hub_id, bits): Speed(9.0, 99.0) for size in FAMILY for bits in BITS}
-    write_measured(tmp_path / "cache", Measured(times, default_threads(), current_version(), on_battery(), 0))
+    times = Measured(8, Speed(9.0, 99.0), False, default_threads(), current_version(), on_battery())
+    write_measured(tmp_path / "cache", times)
     run("pull", HUB_ID)
     gguf = tmp_path / "tiny.gguf"
     write_gguf(gguf)
@@ -382,4 +381,4 @@ def test_auto_prints_its_choice_before_it_asks_the_network(run: Run, hub: Hub, t
     for words in ("`auto` chooses Qwen2.5-Coder", "ms a token", "Qwen2.5-Coder-7B", "To choose otherwise"):
         assert words in before
     measured = json.loads((tmp_path / "cache" / "tuning" / "speeds.json").read_text())
-    assert measured["speeds"]
+    assert measured["speed"]["step_ms"] > 0

@@ -84,8 +84,7 @@ def server(cache: Path) -> Iterator[ModelServer]:
 def choose_large(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule, "installed_bytes", lambda: 64 << 30)
     monkeypatch.setattr(rule, "available_bytes", lambda: 64 << 30)
-    speeds = {(size.hub_id, bits): Speed(1.0, 1.0) for size in FAMILY[:2] for bits in (8, 4)}
-    write_measured(cache, Measured(speeds, 1, "k", battery=False, disturbed=0))
+    write_measured(cache, Measured(8, Speed(8.0, 100.0), grouped=False, threads=1, kernels="k", battery=False))
 
 
 _numbers = itertools.count(1)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.config.environment import forced_kind
+from fastcoder_lsp.config.environment import forced_kind, usable_cores
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import InstallationError
 
@@ -97,12 +97,11 @@ def check_gpu() -> Check:
 
 def check_processor() -> Check:
     """The CPU: its cores, and the instructions of its byte products."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     from fastcoder_lsp.engine.int8.dot import kinds_here
 
-    kinds = [kind.name for kind in kinds_here()]
+    cores, kinds = usable_cores(), [kind.name for kind in kinds_here()]
     fast = kinds[0] if kinds else "no fast"
-    text = f"{platform.machine()}, {counted(cores or 1, 'core')}, {fast} instructions for int8"
+    text = f"{platform.machine()}, {counted(cores, 'core')}, {fast} instructions for int8"
     if (forced := forced_kind()) is not None:
         text += f"; FASTCODER_KIND asks for {forced}"
     return Check("processor", "ok", text, details={"cores": cores, "kinds": kinds})

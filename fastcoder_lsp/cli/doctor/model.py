@@ -69,22 +69,25 @@ def check_edit_model(settings: Settings) -> Check:
 
 
 def check_choice(settings: Settings) -> Iterator[Check]:
-    """The size that `auto` chooses for this machine, why, and the speeds of the others."""
-    from fastcoder_lsp.cli.model import OTHERWISE, table
+    """The size that `auto` chooses for this machine, and the limits that it exceeds."""
     from fastcoder_lsp.cli.progress import progress_shown, shares
-    from fastcoder_lsp.runtime.model_choice import are_provisional, chosen_model, gpu_for_choice
+    from fastcoder_lsp.model.choice import words
+    from fastcoder_lsp.runtime.compile_ahead import BITS
+    from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
 
     if settings.model != "auto":
         return
-    threads, gpu = settings.threads or None, gpu_for_choice(settings)
+    threads, gpu, bits = settings.threads or None, gpu_for_choice(settings), BITS.get(settings.engine, 8)
     with progress_shown() as shown:
-        choice = chosen_model(cache_folder(), shares(shown), threads=threads, gpu_bytes=gpu)
-    reason, chosen = choice.reason, choice.chosen
-    if chosen.engine == "cpu-int4" and settings.engine == "auto" and are_provisional(cache_folder()):
-        reason += " Other programs slowed these measurements: the model stays in int8 until they are repeated."
-    state = "note" if chosen.against else "ok"
+        chosen = chosen_model(cache_folder(), shares(shown), threads=threads, gpu_bytes=gpu, bits=bits).chosen
+    text = f"`auto` chooses {chosen.told}"
+    if chosen.against:
+        text += f"; it is the smallest, for no size keeps all limits: {words(chosen)}"
+    elif chosen.speed is None and not chosen.gpu:
+        text += "; nothing could be timed on this machine"
+    state = "ok" if chosen.gpu or (chosen.speed is not None and not chosen.against) else "note"
     details: dict[str, object] = {"model": chosen.size.hub_id, "engine": chosen.engine}
-    yield Check("choice", state, f"{reason}\n{table(choice)}", OTHERWISE, details)
+    yield Check("choice", state, text, "To compare all sizes, run: fastcoder-lsp model list", details)
 
 
 def check_template(folder: Path) -> Check:

@@ -5,7 +5,6 @@ done, not when its threads arrive, so a thread that the system suspends delays t
 Results do not depend on the thread that does a job.
 """
 
-import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import numba.core.types as nt
 import psutil
 from llvmlite import ir
 
+from fastcoder_lsp.config.environment import usable_cores
 from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.engine.int8.simd import I32, I64, call_named, intrinsic, pointer
 from fastcoder_lsp.kernels import inlined
@@ -55,7 +55,7 @@ def default_threads() -> int:
 
     All threads wait for a slow core that holds a job. Threads are not pinned: the system places them.
     """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = usable_cores()
     cores = fast_cores() or psutil.cpu_count(logical=False) or usable
     return max(1, min(usable, cores, MOST))
 
