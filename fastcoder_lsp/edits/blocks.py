@@ -61,6 +61,7 @@ _YIELD: Final = re.compile(r"\s*(?:yield\b\s*)?(\{)?")
 _CASE: Final = re.compile(r"(?<![\w.])(?:case|default)\b")
 _ARROW_FUNCTION: Final = re.compile(r"\bfn\s*&?\s*(\()")
 _USED: Final = re.compile(r"\)\s*use\s*$")
+_NAMED_HEAD: Final = re.compile(r".*\b(?:fn|func)\s+\w+[^(;{}]*(\()", re.DOTALL)
 _INITIALIZED: Final = re.compile(r"(?:,|(\))\s*(?:noexcept\s*)?(?<!:):)\s*[\w:]+(?:<[^<>]*>)?\s*$")
 _SUB: Final = re.compile(r"\bsub\b\s*[\w:]*\s*$")
 STATEMENT: Final = re.compile(r"[;{}]")
@@ -365,6 +366,10 @@ class CodeBlocks(CodeText):
         text = self._text
         if self._language in SCRIPT and head.rstrip()[-1:] in (":", "|", "&", "<"):  # a type
             return -1
+        if self._language in ("rust", "swift") and (named := _NAMED_HEAD.search(head)) is not None:
+            start = opener - len(head) + named.start(1)
+            if (close := self._pairs.get(start, opener)) < opener and not STATEMENT.search(text, close, opener):
+                return start
         if (parameters := _AFTER_PARAMETERS.search(head)) is None:
             if self._language == "cpp":
                 return self._before_initializers(opener)

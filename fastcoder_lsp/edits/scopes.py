@@ -33,7 +33,9 @@ _AGAIN: Final = frozenset({"lua", "perl", "rust"})  # a second declaration in a 
 _CLOSED: Final = frozenset({"php", "ruby"})  # a function sees no variables of the code around it
 _SIGILS: Final = frozenset({"perl", "php"})
 _ARROW_MEMBERS: Final = frozenset({"c", "cpp", "cuda-cpp", "objective-c", "objective-cpp", "perl", "php"})
-_NAMED: Final = frozenset({"python", "kotlin", "scala", "julia", "r", "starlark", "gdscript"})  # `name=` in a call
+_NAMED: Final = frozenset(
+    {"python", "kotlin", "rust", "scala", "julia", "r", "starlark", "gdscript"}
+)  # `name=` in a call
 _COMPREHENSION: Final = re.compile(r"\b(?:for|in|if)\b|\basync\s+for\b")
 _MEMBER: Final = re.compile(r"(?:(?<!\.)\.|\?\.|::)\s*$")
 _POINTED: Final = re.compile(r"->\s*$")
@@ -393,6 +395,8 @@ class CodeScopes(CodeBlocks):
         if previous not in ("{", ",") or following not in (",", "}"):
             return False
         only = previous == "{" and following == "}"
+        if only and self._language.endswith("react") and self._is_markup(opener, self._pairs[opener] + 1):
+            return False
         return not (
             self._language.endswith("react")
             and only
@@ -406,7 +410,7 @@ class CodeScopes(CodeBlocks):
         if after[:2] in ("={", '="', "='"):
             return re.search(r"<[A-Za-z][\w.]*(?:\s[^<>]*(?:=>[^<>]*)*)?\s$", before) is not None
         return (
-            re.search(r"[\w\"'}/]>[^<>{}();=]*$", before) is not None
+            re.search(r"[\w\"'}/]>[^<>{}();=]*(?:\{[^{}]*\}[^<>{}();=]*)*$", before) is not None
             and re.match(r"[^<>{}();=]*(?:\{(?:[^{}]|\{[^{}]*\})*\}[^<>{}();=]*)*</?[\w>]", after) is not None
         )
 
@@ -449,7 +453,7 @@ class CodeScopes(CodeBlocks):
     def _is_listed(self, opener: int, scope: CodeScope) -> bool:
         """Whether a bracket in a function's head holds its parameters, or a pattern of them."""
         text, outer = self._text, opener
-        while outer > scope.start and text[outer] in "{[" and self._language in SCRIPT:
+        while outer > scope.start and text[outer] in "{[" and self._language in SCRIPT | {"dart"}:
             outer = self._inside[outer]
         if self._language == "scala" and self._inside[outer] == self._inside.get(scope.start):
             return True
@@ -458,7 +462,7 @@ class CodeScopes(CodeBlocks):
     def _is_named(self, before: str, after: str, scope: CodeScope, opener: int) -> bool:
         """Whether a name among parameters, between `before` and `after`, is one of theirs, and no type's."""
         text, previous, following = self._text, before[-1:], after.lstrip()[:1]
-        if text[opener] == "{":
+        if text[opener] == "{" and self._language != "dart":
             return following in (",", "}", "=") and previous in ("{", ",", ":", ".")
         separated = previous in ("(", ",")
         if self._language == "go":
@@ -469,7 +473,7 @@ class CodeScopes(CodeBlocks):
         if self._language in _NAME_FIRST:
             return first and following in (":", ",", ")", "=", "?", "]")
         typed = re.search(r"[\w*&\]>.]$", before) is not None
-        ends = re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", after).lstrip()[:1] in (",", ")", "=")
+        ends = re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", after).lstrip()[:1] in (",", ")", "=", "}", "]")
         return ends and (typed or (first and text.startswith(("->", "=>"), scope.body)))
 
 

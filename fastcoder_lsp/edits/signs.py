@@ -6,13 +6,13 @@
 import re
 from typing import Final
 
-from fastcoder_lsp.syntax import INDENTED
+from fastcoder_lsp.syntax import INDENTED, SCRIPT
 
 _OTHER_BEFORE: Final = {
     "ruby": re.compile(r"[@$]$|(?<![\w\":]):$|\bdef\s+(?:self\.)?$|\b(?:alias|undef)\b.*$"),
     "dart": re.compile(r"\.\.$"),
     "lua": re.compile(r":\s*$|\bgoto\s+$"),
-    **dict.fromkeys(("javascript", "javascriptreact", "typescript", "typescriptreact"), re.compile(r"#$")),
+    **dict.fromkeys(SCRIPT, re.compile(r"#$|(?:^|[{,;}])\s*(?:static\s+)?(?:get|set|static)\s+$")),
 }
 """What stands before another kind of name."""
 _VARIABLE_BEFORE: Final = {
@@ -52,6 +52,7 @@ _SET: Final = re.compile(r"(?:\[[^\]]*\])?\+?=")
 _UNCLEAR: Final = {
     "php": (re.compile(r"\bcompact\([^()]*['\"]$"), re.compile("")),
     "ruby": (re.compile(""), re.compile(r":(?!:)\s*(?:[,)}\]|;]|$)")),
+    "rust": (re.compile(r"[(,]\s*$"), re.compile(r"\s*=(?!=)")),  # a macro's argument, which its text may name
     "swift": (re.compile(r"\b(?:if|guard|while|,)\s*(?:let|var)\s+$"), re.compile(r"\s*(?:[{,]|else\b|$)")),
     **dict.fromkeys(("java", "csharp"), (re.compile(r"\bcase\s+[\w.<>]+\s+$"), re.compile(""))),
 }
