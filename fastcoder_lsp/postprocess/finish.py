@@ -40,15 +40,15 @@ def lines_below(text: str, around: TextAround) -> str:
     distinctive lines are enough, except in data, where entries often differ by a name only: there, a text may leave the
     entry and begin another one.
     """
-    if around.right.strip() and not around.closing:
-        return text
     below = [line.rstrip() for line in around.below if line.strip()]
     lines = text.split("\n")
-    said = [index for index, line in enumerate(lines) if line.strip()]
-    whole = [(around.left + line if not index else line).rstrip() for index, line in enumerate(lines)]
     string_below = _OPENED_STRING.sub("", below[0].strip(), count=1) if below and around.head.quote else ""
     if len(string_below) >= _SURE and lines[0].endswith(string_below):
         return lines[0].removesuffix(string_below)  # the string goes on below
+    if around.right.strip() and not around.closing:
+        return text
+    said = [index for index, line in enumerate(lines) if line.strip()]
+    whole = [(around.left + line if not index else line).rstrip() for index, line in enumerate(lines)]
     for at, index in enumerate(said):
         if not index and around.left.strip():
             continue
