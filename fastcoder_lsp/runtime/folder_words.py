@@ -103,11 +103,15 @@ class FolderWords:
             self._start()
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait for the end of a scan; returns whether it ended. For tests, benchmarks and single queries."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeout_s)
-        return self._thread is None
+        """Wait until nothing is left to look at; returns whether that came. For tests, benchmarks, single queries."""
+        end_s = time.monotonic() + timeout_s
+        while True:
+            with self._lock:  # under it a thread is started
+                thread = self._thread
+            left_s = end_s - time.monotonic()
+            if thread is None or left_s <= 0:
+                return thread is None
+            thread.join(left_s)
 
     def stop(self) -> None:
         """Abandon a scan; the next one goes on with the files read so far."""

@@ -189,6 +189,22 @@ def test_what_is_told_during_a_look_is_not_lost(root: Path, monkeypatch: pytest.
     assert words._looked_by is other
 
 
+def test_a_change_after_a_look_is_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words, has_work, late = looked(root), FolderWords._has_work, root / "late.py"
+
+    def end(self: FolderWords) -> bool:
+        more = has_work(self)
+        if not more and not late.exists():
+            late.write_text("late = 1\n", encoding="utf-8")
+            self.changed([late])
+        return more
+
+    monkeypatch.setattr(FolderWords, "_has_work", end)
+    words.changed([root / "a.py"])
+    assert words.settle(60)
+    assert holding(words, "late") == ["late.py"]
+
+
 def test_a_watched_folder_is_rarely_scanned(root: Path) -> None:
     clock = Clock()
     words = looked(root, clock)
