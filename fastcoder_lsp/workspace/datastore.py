@@ -22,7 +22,7 @@ from fastcoder_lsp.workspace.inbox import IndexUser
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.shared_stores import SharedStores, group_nested
+from fastcoder_lsp.workspace.shared_stores import SharedStores
 from fastcoder_lsp.workspace.watch import Changed
 
 log = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ _MAX_KEYS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _TokenizerStores:
-    """The stores of one tokenizer: an index for each group of folders, in the workspace's order."""
+    """The stores of one tokenizer: an index for each group of nested folders, in the workspace's order."""
 
     encoder: Tokenizer
     common: CommonCode
     installed: Installed
-    indexes: Mapping[tuple[Path, ...], LiveIndex]
+    indexes: tuple[LiveIndex, ...]
 
 
 class Datastore:
@@ -72,8 +72,8 @@ class Datastore:
                 return
             installed = Installed(self._folders, self._notice)
             if old is not None:
-                self._leave(old)
-            self._started = _TokenizerStores(encoder, self._stores.join(encoder, installed), installed, {})
+                self._stores.leave(old.common, old.installed)
+            self._started = _TokenizerStores(encoder, self._stores.join(encoder, installed), installed, ())
             self._open_indexes()
             for shape in self._shapes:
                 self._started.common.frozen(shape)
@@ -84,8 +84,9 @@ class Datastore:
             started, self._started, self._stopped = self._started, None, True
         if started is None:
             return
-        threads, end = self._leave(started), time.monotonic() + wait_s
-        for thread in threads:
+        end, builder = time.monotonic() + wait_s, self._stores.leave(started.common, started.installed)
+        _, endings = self._stores.use_indexes(self._user, started.encoder, {})
+        for thread in (*endings, *((builder,) if builder is not None else ())):
             thread.join(max(0.0, end - time.monotonic()))
 
     def document_changed(self, path: Path) -> None:
@@ -126,7 +127,7 @@ class Datastore:
         started = self._started
         if started is None:
             return Pinned(frozen=self._frozen)
-        snapshots = [snapshot for index in started.indexes.values() for snapshot in index.pin()]
+        snapshots = [snapshot for index in started.indexes for snapshot in index.pin()]
         common = [store.pin() for store in started.common.stores(started.installed)]
         return Pinned(
             repository=Searcher(snapshots, self._key_of(document)) if snapshots else None,
@@ -161,21 +162,14 @@ class Datastore:
             self._keys[document] = known
         return known
 
-    def _indexes(self) -> tuple[LiveIndex, ...]:
-        return () if (started := self._started) is None else tuple(started.indexes.values())
-
     def _open_indexes(self) -> None:
-        """Open an index for each group of folders; a group with a folder of an earlier one replaces it."""
         assert self._started is not None, "there is no tokenizer yet"
-        started, before, indexes = self._started, dict(self._started.indexes), dict[tuple[Path, ...], LiveIndex]()
-        for group in group_nested(self._folders):
-            kept = next((of for of in before if not set(of).isdisjoint(group)), ())
-            replaced = before.pop(kept, None)
-            indexes[tuple(group)] = self._stores.use_index(self._user, group, started.encoder, replaced)
-        for index in {*before.values()}.difference(indexes.values()):  # a folder may have had another name
-            self._stores.leave_index(self._user, index)
-        self._started = replace(started, indexes=indexes)
+        indexes, _ = self._stores.use_indexes(self._user, self._started.encoder, self._folders)
+        self._started = replace(self._started, indexes=indexes)
         self._report_progress()
+
+    def _indexes(self) -> tuple[LiveIndex, ...]:
+        return () if (started := self._started) is None else started.indexes
 
     def _report_progress(self) -> None:
         with self._lock:
@@ -183,8 +177,3 @@ class Datastore:
             if every:
                 building = any(one.building for one in every)
                 self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
-
-    def _leave(self, started: _TokenizerStores) -> list[threading.Thread]:
-        endings = [self._stores.leave(started.common, started.installed)]
-        endings += [self._stores.leave_index(self._user, index) for index in started.indexes.values()]
-        return [thread for thread in endings if thread is not None]

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.watch import Changed
 
@@ -48,26 +47,19 @@ class IndexUser:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """The changes that `Inbox.take` returns: texts (None: closed), files, folders that appeared or disappeared.
-
-    `requested`: as in `Inbox`.
-    """
+    """The changes that `Inbox.take` returns: texts (None: closed), files, folders that appeared or disappeared."""
 
     documents: Mapping[Path, str | None]
     paths: tuple[Path, ...]
     folders: tuple[Path, ...]
-    requested: Mapping[Path, Settings] | None
 
 
 class Inbox:
     """What an index has to do. `lock` guards everything, and is notified of every change."""
 
-    def __init__(self, folders: Mapping[Path, Settings]) -> None:
+    def __init__(self) -> None:
         self.lock = threading.Condition()
         self.stopping = False
-        self.requested: Mapping[Path, Settings] | None = dict(folders)
-        """Folders whose stores are not yet open by their settings."""
-        self._untried = True  # no round has begun since they were requested
         self._users: dict[IndexUser, None] = {}
         self._notices: dict[str, None] = {}
         self._opened: dict[Path, dict[IndexUser, None]] = {}
@@ -83,8 +75,10 @@ class Inbox:
         self._storing = self._working = False  # whether the first, the second thread is at work
 
     def join(self, user: IndexUser) -> None:
-        """Add a user, and its open documents. It gets the earlier notices."""
+        """Add a user who has not joined yet, and its open documents. It gets the earlier notices."""
         with self.lock:
+            if user in self._users:
+                return
             self._users[user] = None
             for path in user.texts.copy():
                 self.document_changed(user, path)
@@ -93,8 +87,10 @@ class Inbox:
             user.notice(text)
 
     def leave(self, user: IndexUser) -> bool:
-        """Remove a user, and its open documents. Returns whether it was the last one."""
+        """Remove a user who has joined, and its open documents. Returns whether it was the last one."""
         with self.lock:
+            if user not in self._users:
+                return False
             del self._users[user]
             for path in [path for path, users in self._opened.items() if user in users]:
                 self.document_closed(user, path)
@@ -145,12 +141,6 @@ class Inbox:
                         break
             self.lock.notify_all()
 
-    def change(self, folders: Mapping[Path, Settings]) -> None:
-        """Replace the folders and their settings; removes at once what they no longer allow."""
-        with self.lock:
-            self.requested, self._untried = dict(folders), True
-            self.rescan()
-
     def rescan(self, *, at_once: bool = True) -> None:
         """Look at the open documents and all files again, the files `at_once` or when a scan is due."""
         with self.lock:
@@ -188,8 +178,8 @@ class Inbox:
             documents = {path: self._text_of(path) for path in self._documents}
             self._documents.clear()
             if time.monotonic() < self._paused_until:
-                return ChangeBatch(documents, (), (), self.requested)
-            batch = ChangeBatch(documents, tuple(self._paths), tuple(self._folders), self.requested)
+                return ChangeBatch(documents, (), ())
+            batch = ChangeBatch(documents, tuple(self._paths), tuple(self._folders))
             self._paths.clear()
             self._folders.clear()
             return batch
@@ -220,33 +210,18 @@ class Inbox:
     def next_round(self, *, may_try: bool) -> bool:
         """End the last round, and wait at most a second for more work; returns whether to begin a round.
 
-        `may_try`: whether failed work may be tried again. Folders that are newly requested do not wait for that.
+        `may_try`: whether failed work may be tried again.
         """
         with self.lock:
             self._working = False
             self.lock.notify_all()
-            self.lock.wait_for(lambda: self.stopping or self._untried or (may_try and self._is_due()), _TICK_S)
-            self._working = not self.stopping and (may_try or self._untried)
-            self._untried = False
+            self.lock.wait_for(lambda: self.stopping or (may_try and self._is_due()), _TICK_S)
+            self._working = may_try and not self.stopping
             return self._working
-
-    def interrupted(self) -> bool:
-        """Whether to abort the present work: the index stops, or has other folders or settings now."""
-        return self.stopping or self.requested is not None
-
-    def opened(self, folders: Mapping[Path, Settings]) -> bool:
-        """The stores of these folders are open; returns whether no others were requested meanwhile."""
-        with self.lock:
-            if self.requested is not folders:
-                return False
-            self.requested = None
-            self._documents.update(dict.fromkeys(self._opened))
-            self.lock.notify_all()
-            return True
 
     def has_urgent_work(self) -> bool:
         """Whether there is work that must not wait for long work."""
-        return self.interrupted() or bool(self._queued)
+        return self.stopping or bool(self._queued)
 
     def take_scan(self) -> bool:
         """Whether to begin a scan."""
@@ -280,10 +255,10 @@ class Inbox:
 
     def _is_idle(self) -> bool:
         told = self._documents or self._paths or self._folders or self._queued
-        return not (told or self._storing or self._working or self._rescan or self.requested is not None)
+        return not (told or self._storing or self._working or self._rescan)
 
     def _is_due(self) -> bool:
-        return self.requested is not None or bool(self._queued) or self._is_scan_due()
+        return bool(self._queued) or self._is_scan_due()
 
     def _is_scan_due(self) -> bool:
         rested = time.monotonic() - self.scanned_at >= min(_SHARE * self._scan_s, _MAX_SCAN_PAUSE_S)

@@ -32,6 +32,7 @@ from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Watcher
 log = logging.getLogger(__name__)
 
 MAX_IMMEDIATE = 32  # changed files that the first thread stores itself; it leaves more to the second
+_WAIT_S = 1.0  # a stopped index ends within milliseconds, unless the disk hangs
 _PAUSE_FACTOR = 4  # after storing files, the first thread takes only documents for this many times as long
 
 
@@ -45,9 +46,10 @@ class IndexProgress:
 
 
 class LiveIndex:
-    """The stores of a workspace's folders, kept up to date with the disk and the editor.
+    """The stores of some folders, kept up to date with the disk and the editors of its users.
 
-    Without `watching`, only its users report changes.
+    Without `watching`, only its users report changes. It begins after `before`, earlier indexes that end now and may
+    have the same folders' stores and watches, but waits only `_WAIT_S` for them.
     """
 
     def __init__(
@@ -57,13 +59,14 @@ class LiveIndex:
         cache: Path,
         *,
         watching: bool = True,
+        before: Sequence[threading.Thread] = (),
     ) -> None:
-        self.inbox = Inbox(folders)
-        self._encoder, self._cache = encoder, cache
+        self.inbox = Inbox()
+        self._folders, self._encoder, self._cache, self._before = dict(folders), encoder, cache, before
         self.progress: IndexProgress | None = None
         self._watcher = Watcher(self.inbox.files_changed, self.inbox.notice) if watching else None
-        self._intake: Intake | None = None  # by the newest rules; written under the inbox's lock
-        self._stores: Mapping[Path, Store] = {}  # replaced as a whole
+        self._stores: Mapping[Path, Store] = {}
+        self._intake: Intake | None = None  # None until the stores are open
         self._retry, self._retries = RetryPolicy(cache, self.inbox.notice), dict[Store, RetryPolicy]()
         self._sealed: dict[Store, int] = {}
         self._first, self._second = (
@@ -112,25 +115,13 @@ class LiveIndex:
     # In the first thread ----------------------------------------------------------------------------------------------
 
     def _follow_changes(self) -> None:
-        encoder, ruled = ChunkedEncoder(self._encoder), None
+        encoder = ChunkedEncoder(self._encoder)
         while (batch := self.inbox.take()) is not None:
-            if batch.requested is not None and batch.requested is not ruled:
-                ruled = batch.requested
-                self._restrict(ruled)
             began = time.monotonic()
             self._store_changes(batch, encoder)
             if batch.paths or batch.folders:
                 # A file that is written without end must not be read without end.
                 self.inbox.pause(_PAUSE_FACTOR * (time.monotonic() - began))
-
-    def _restrict(self, requested: Mapping[Path, Settings]) -> None:
-        """Follow newly requested rules in the stores that are open, whatever the second thread is doing."""
-        folders = {resolved(root): settings for root, settings in requested.items()}
-        stores = {root: store for root, store in self._stores.items() if root in folders}
-        intake = Intake({root: folders[root] for root in stores}, stores)
-        with self.inbox.lock:
-            if self.inbox.requested is requested:
-                self._intake = intake
 
     def _store_changes(self, batch: ChangeBatch, encoder: ChunkedEncoder) -> None:
         intake = self._intake
@@ -162,7 +153,9 @@ class LiveIndex:
 
     def _work(self) -> None:
         lower_priority()
-        encoder, wake = ChunkedEncoder(self._encoder), SleepDetector()
+        encoder, wake, end = ChunkedEncoder(self._encoder), SleepDetector(), time.monotonic() + _WAIT_S
+        for thread in self._before:
+            thread.join(max(0.0, end - time.monotonic()))
         while not self.inbox.stopping:
             wake.begin()
             due = self.inbox.next_round(may_try=self._retry.may_try())
@@ -179,10 +172,7 @@ class LiveIndex:
 
     def _run_round(self, encoder: ChunkedEncoder) -> None:
         inbox, watcher = self.inbox, self._watcher
-        if (requested := inbox.requested) is not None:
-            self._open(requested)
-            if inbox.interrupted():
-                return
+        intake = self._intake or self._open()
         if self._take_over():
             inbox.rescan()
         if watcher is not None and watcher.repair():
@@ -190,39 +180,26 @@ class LiveIndex:
         if watcher is not None and watcher.incomplete() and inbox.is_scan_old():
             inbox.rescan()
         if inbox.take_scan():
-            self._scan(encoder)
-        self._store_queued(encoder)
+            self._scan(intake, encoder)
+        self._store_queued(intake, encoder)
         self._tidy()
 
-    def _open(self, requested: Mapping[Path, Settings]) -> None:
-        """Open the stores of these folders, by their rules, and close others."""
-        folders = {resolved(root): settings for root, settings in requested.items()}
-        before, stores = self._stores, dict[Path, Store]()
+    def _open(self) -> Intake:
+        """Open the stores of the folders, by their rules."""
+        folders = {resolved(root): settings for root, settings in self._folders.items()}
+        identity, notice, stores = self._encoder.identity, self.inbox.notice, dict[Path, Store]()
         for root, settings in folders.items():
-            place = store_folder(self._cache, root, self._encoder.identity, settings)
-            if root in before and before[root].folder == place:
-                stores[root] = before[root]
-            else:
-                # A reader also works on a disk that cannot be written; `take_over` does the rest.
-                stores[root] = Store.open(place, self._encoder.identity, str(root), self.inbox.notice, reader=True)
-        of = stores.values()
-        self._retries = {store: self._retries.get(store) or RetryPolicy(self._cache, self.inbox.notice) for store in of}
-        self._sealed = {store: done for store, done in self._sealed.items() if store in self._retries}
-        self._stores = stores
-        intake = Intake(folders, stores, self.inbox.notice)
-        with self.inbox.lock:
-            if self.inbox.opened(requested):
-                self._intake = intake
-        if self._intake is not None and self._first.ident is None:
-            self._first.start()
-        for root, store in before.items():
-            if self._watcher is not None and root not in folders:
-                self._watcher.unwatch(root)
-            if stores.get(root) is not store:
-                _close(store)
-        for root in folders:
-            if self._watcher is not None:
+            place = store_folder(self._cache, root, identity, settings)
+            # A reader also works on a disk that cannot be written; `take_over` does the rest.
+            stores[root] = store = Store.open(place, identity, str(root), notice, reader=True)
+            self._retries[store] = RetryPolicy(self._cache, notice)
+        self._stores, intake = stores, Intake(folders, stores, notice)
+        self._intake = intake
+        self._first.start()
+        if self._watcher is not None:
+            for root in folders:
                 self._watcher.watch(root)
+        return intake
 
     def _take_over(self) -> bool:
         """Become the writer of stores that have none; returns whether everything must be scanned because of it."""
@@ -237,52 +214,49 @@ class LiveIndex:
                     retry.succeeded()
         return taken
 
-    def _scan(self, encoder: ChunkedEncoder) -> None:
+    def _scan(self, intake: Intake, encoder: ChunkedEncoder) -> None:
         """Scan every file that may be read. Stores that another process writes are left to it."""
         self._tell_changed((), tuple(self._stores))
         began_s, done = time.thread_time(), False
         try:
             if self._watcher is not None:
                 self._watcher.retry()
-            done = self._scan_all(encoder)
+            done = self._scan_all(intake, encoder)
         finally:
             self.inbox.end_scan(time.thread_time() - began_s, done=done)
 
-    def _scan_all(self, encoder: ChunkedEncoder) -> bool:
-        intake = self._intake
-        if intake is None or not any(store.writable for store in self.stores()):
+    def _scan_all(self, intake: Intake, encoder: ChunkedEncoder) -> bool:
+        if not any(store.writable for store in self.stores()):
             return True
         self._report(0, 0, building=True)
         paths = []
         for path in intake.files():
-            if self.inbox.interrupted():
+            if self.inbox.stopping:
                 return False
             paths.append(path)
         intake.remove_others(paths)
         self._store_files(intake, paths, encoder)
-        if self.inbox.interrupted():
+        if self.inbox.stopping:
             return False
         for store in self.stores():
             store.mark_complete()
         self._report(len(paths), len(paths), building=False)
         return True
 
-    def _store_queued(self, encoder: ChunkedEncoder) -> None:
+    def _store_queued(self, intake: Intake, encoder: ChunkedEncoder) -> None:
         many = self.inbox.take_queued()
-        intake = self._intake
-        if many and intake is not None:
-            try:
-                self._store_files(intake, many, encoder)
-            except OSError:
-                self.inbox.queue(many)
-                raise
+        try:
+            self._store_files(intake, many, encoder)
+        except OSError:
+            self.inbox.queue(many)
+            raise
 
     def _store_files(self, intake: Intake, paths: Sequence[Path], encoder: ChunkedEncoder) -> None:
         if not paths:
             return
         try:
             progress = partial(self._report, building=True)
-            for path in intake.store_all(paths, encoder, progress, self.inbox.interrupted):
+            for path in intake.store_all(paths, encoder, progress, lambda: self.inbox.stopping):
                 self.inbox.files_changed((path,))
         finally:
             self._report(len(paths), len(paths), building=False)

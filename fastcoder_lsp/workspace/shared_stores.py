@@ -42,35 +42,28 @@ class SharedStores:
         self.indexes: dict[Key, LiveIndex] = {}
         self._common: dict[str, CommonCode] = {}
 
-    def use_index(
-        self, user: IndexUser, folders: Mapping[Path, Settings], encoder: Tokenizer, before: LiveIndex | None = None
-    ) -> LiveIndex:
-        """The index of these folders, with one more user; call `leave_index` afterwards.
+    def use_indexes(
+        self, user: IndexUser, encoder: Tokenizer, folders: Mapping[Path, Settings]
+    ) -> tuple[tuple[LiveIndex, ...], list[threading.Thread]]:
+        """The indexes of these folders, in their order, which alone the user has from now on; none for no folders.
 
-        `before`: the user's index that it replaces. If nobody else uses that, it takes the folders over.
+        Also returns the threads in which indexes end that have no other user.
         """
-        of = sorted((str(resolved(root)), reading_settings(settings)) for root, settings in folders.items())
-        key: Key = (encoder.identity, *of)
+        wanted = {_key_of(encoder, group): group for group in group_nested(folders)}
         with self._lock:
-            index = self.indexes.get(key)
-            if index is None and before is not None and before.inbox.users() == (user,):
-                self._forget(before)
-                before.inbox.change(folders)
-                index = self.indexes[key] = before
-            if before is not None:
-                if index is before:
-                    return before
-                self._leave(user, before)
-            if index is None:
-                index = self.indexes[key] = LiveIndex(folders, encoder, self._cache, watching=self._live)
-                index.start()
-            index.inbox.join(user)
-            return index
-
-    def leave_index(self, user: IndexUser, index: LiveIndex) -> threading.Thread | None:
-        """A user leaves an index; returns the thread in which it ends, if it has no other user."""
-        with self._lock:
-            return self._leave(user, index)
+            endings = []
+            for key, index in tuple(self.indexes.items()):
+                if key not in wanted and index.inbox.leave(user):
+                    del self.indexes[key]
+                    endings.append(threading.Thread(target=index.stop, name="index-end", daemon=True))
+                    endings[-1].start()
+            for key, group in wanted.items():
+                if key not in self.indexes:
+                    index = LiveIndex(group, encoder, self._cache, watching=self._live, before=endings)
+                    self.indexes[key] = index
+                    index.start()
+                self.indexes[key].inbox.join(user)
+            return tuple(self.indexes[key] for key in wanted), endings
 
     def join(self, encoder: Tokenizer, installed: Installed) -> CommonCode:
         """The corpora of this tokenizer, for a workspace with these packages. Call `leave` afterwards."""
@@ -90,16 +83,10 @@ class SharedStores:
             self._common = {name: other for name, other in self._common.items() if other is not common}
         return common.builder
 
-    def _leave(self, user: IndexUser, index: LiveIndex) -> threading.Thread | None:
-        if not index.inbox.leave(user):
-            return None
-        self._forget(index)
-        ending = threading.Thread(target=index.stop, name="index-end", daemon=True)
-        ending.start()
-        return ending
 
-    def _forget(self, index: LiveIndex) -> None:
-        self.indexes = {key: other for key, other in self.indexes.items() if other is not index}
+def _key_of(encoder: Tokenizer, folders: Mapping[Path, Settings]) -> Key:
+    of = sorted((str(resolved(root)), reading_settings(settings)) for root, settings in folders.items())
+    return (encoder.identity, *of)
 
 
 def _overlap(one: Path, other: Path) -> bool:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.index.live import SETTINGS, Begin, UsedIndex
+from fastcoder_lsp.workspace.common_code import CommonCode
+from tests.index.live import SETTINGS, Begin, OpenWorkspace, UsedIndex, Workspace
 from tests.opened import opening
 
 
@@ -27,3 +28,14 @@ def begin(tmp_path: Path, root: Path) -> Iterator[Begin]:
         return live
 
     yield from opening(make, UsedIndex.stop)
+
+
+@pytest.fixture
+def open_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenWorkspace]:
+    """Opens workspaces with these folders, without common code."""
+    monkeypatch.setattr(CommonCode, "join", lambda _self, _user: None)
+
+    def make(*roots: Path) -> Workspace:
+        return Workspace(tmp_path / "cache", *roots)
+
+    yield from opening(make, lambda workspace: workspace.datastore.stop())

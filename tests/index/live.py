@@ -7,9 +7,11 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.inbox import IndexUser
 from fastcoder_lsp.workspace.live_index import LiveIndex
+from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
@@ -41,9 +43,6 @@ class UsedIndex(LiveIndex):
     def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
         self.inbox.files_changed(paths, folders)
 
-    def change(self, folders: Mapping[Path, Settings]) -> None:
-        self.inbox.change(folders)
-
     def rescan(self) -> None:
         self.inbox.rescan()
 
@@ -51,10 +50,26 @@ class UsedIndex(LiveIndex):
         return self.inbox.settle(timeout_s)
 
 
+class Workspace:
+    """The only workspace of its process, whose folders may change."""
+
+    def __init__(self, cache: Path, *roots: Path) -> None:
+        self.stores = SharedStores(cache)
+        self.datastore = Datastore(dict.fromkeys(roots, SETTINGS), self.stores)
+        self.datastore.start(ToyEncoder())
+
+    def indexes(self) -> tuple[LiveIndex, ...]:
+        return tuple(self.stores.indexes.values())
+
+    def pin(self) -> tuple[StoreSnapshot, ...]:
+        return tuple(snapshot for index in self.indexes() for snapshot in index.pin())
+
+
 Begin = Callable[..., UsedIndex]
+OpenWorkspace = Callable[..., Workspace]
 
 
-def held(live: LiveIndex) -> dict[str, list[int]]:
+def held(live: LiveIndex | Workspace) -> dict[str, list[int]]:
     return {key: tokens.tolist() for snapshot in live.pin() for key, tokens in snapshot.files().items()}
 
 
@@ -69,7 +84,7 @@ def expected(root: Path, files: Mapping[str, str]) -> dict[str, list[int]]:
     return {str(root / path): tokens_of(text) for path, text in files.items()}
 
 
-def holds(live: LiveIndex, root: Path, files: Mapping[str, str]) -> Callable[[], bool]:
+def holds(live: LiveIndex | Workspace, root: Path, files: Mapping[str, str]) -> Callable[[], bool]:
     return lambda: held(live) == expected(root, files)
 
 

@@ -16,7 +16,7 @@ from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.inbox import BURST
 from tests.draft.small_store import snapshot
 from tests.index import naive
-from tests.index.live import SETTINGS, UsedIndex, expected, held, tokens_of, until, write
+from tests.index.live import SETTINGS, OpenWorkspace, UsedIndex, expected, held, tokens_of, until, write
 from tests.opened import opening
 
 NO_PYTHON = replace(SETTINGS, languages_exclude=("python",))
@@ -183,20 +183,20 @@ def test_folders_come_move_and_go(root: Path, tmp_path: Path, open_index: Open) 
     until(lambda: held(live) == expected(root, {"a.py": "a = 1\n"}))
 
 
-def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_index: Open) -> None:
+def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_workspace: OpenWorkspace) -> None:
     other = tmp_path / "other"
     write(root, {"a.py": "a = 1\n", "inner/b.py": "b = 1\n", "inner/d.js": "d = 1\n"})
     write(other, {"c.py": "c = 1\n"})
-    live = open_index(root)
-    live.change({root: SETTINGS, other: SETTINGS, root / "inner": NO_PYTHON})
-    assert live.settle(20)
-    assert set(held(live)) == {str(root / "a.py"), str(root / "inner/d.js"), str(other / "c.py")}
-    live.change({root: SETTINGS})
-    assert live.settle(20)
-    assert set(held(live)) == {str(root / name) for name in ("a.py", "inner/b.py", "inner/d.js")}
-    live.change({other: SETTINGS})
-    assert live.settle(20)
-    assert set(held(live)) == {str(other / "c.py")}
+    workspace = open_workspace(root)
+    workspace.datastore.change({root: SETTINGS, other: SETTINGS, root / "inner": NO_PYTHON})
+    assert workspace.datastore.settle(20)
+    assert set(held(workspace)) == {str(root / "a.py"), str(root / "inner/d.js"), str(other / "c.py")}
+    workspace.datastore.change({root: SETTINGS})
+    assert workspace.datastore.settle(20)
+    assert set(held(workspace)) == {str(root / name) for name in ("a.py", "inner/b.py", "inner/d.js")}
+    workspace.datastore.change({other: SETTINGS})
+    assert workspace.datastore.settle(20)
+    assert set(held(workspace)) == {str(other / "c.py")}
 
 
 @pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.long)])

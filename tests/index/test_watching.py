@@ -24,7 +24,7 @@ from fastcoder_lsp.workspace.inbox import Inbox, IndexUser
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
-from tests.index.live import SETTINGS, Begin, edit, expected, held, holds, until, write
+from tests.index.live import SETTINGS, Begin, OpenWorkspace, edit, expected, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
@@ -136,18 +136,17 @@ def test_a_workspace_folder_that_goes_and_comes_back(root: Path, begin: Begin, t
 
 
 def test_a_workspace_below_a_tool_s_folder_is_watched(
-    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_workspace: OpenWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quiet are the folders of tools in the workspace, not those that it lies in."""
     monkeypatch.setattr(inbox, "_RESCAN_S", 3600.0)  # what is found is found by its watch
     inner = tmp_path / "node_modules" / "mine"
     write(inner, {"a.py": "a = 1\n", "node_modules/b.js": "b = 1\n"})
-    live = begin(watching=True)
-    live.change({inner: SETTINGS})
-    until(holds(live, inner, {"a.py": "a = 1\n"}))
-    assert live.settle(60)
+    workspace = open_workspace(inner)
+    until(holds(workspace, inner, {"a.py": "a = 1\n"}))
+    assert workspace.datastore.settle(60)
     write(inner, {"a.py": "a = 22\n"})
-    until(holds(live, inner, {"a.py": "a = 22\n"}))
+    until(holds(workspace, inner, {"a.py": "a = 22\n"}))
 
 
 @pytest.mark.parametrize("told", ["by name", "by looking"])
@@ -183,45 +182,50 @@ def test_a_follower_forgets_what_it_does_not_read(root: Path, tmp_path: Path) ->
     writer.close()
 
 
-def test_rules_hold_for_open_documents_at_once(root: Path, begin: Begin) -> None:
+def test_rules_hold_for_open_documents_at_once(
+    root: Path, open_workspace: OpenWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(root, {"a.py": "a = 1\n"})
-    live = begin()
-    until(holds(live, root, {"a.py": "a = 1\n"}))
-    live.document_changed(root / "private/b.py", "unsaved = 1\n")
+    workspace = open_workspace(root)
+    datastore = workspace.datastore
+    until(holds(workspace, root, {"a.py": "a = 1\n"}))
+    edit(datastore, root / "private/b.py", "unsaved = 1\n")
     both = {"a.py": "a = 1\n", "private/b.py": "unsaved = 1\n"}
-    until(holds(live, root, both))
-    looking, go_on = threading.Event(), threading.Event()
+    until(holds(workspace, root, both))
+    looking, go_on, files = threading.Event(), threading.Event(), ReadingRules.files
 
-    def files(self: ReadingRules) -> Iterator[Path]:
-        looking.set()
-        assert go_on.wait(60)
-        yield root / "a.py"
+    def files_slowly(self: ReadingRules) -> Iterator[Path]:
+        if not looking.is_set():
+            looking.set()
+            assert go_on.wait(60)
+        yield from files(self)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ReadingRules, "files", files)
-        live.rescan()
-        assert looking.wait(20)
-        live.change({root: replace(SETTINGS, read_exclude=("private/",))})
-        until(holds(live, root, {"a.py": "a = 1\n"}))
-        go_on.set()
-    live.change({root: SETTINGS})
-    until(holds(live, root, both))
+    monkeypatch.setattr(ReadingRules, "files", files_slowly)
+    (index,) = workspace.indexes()
+    index.inbox.rescan()
+    assert looking.wait(20)
+    datastore.change({root: replace(SETTINGS, read_exclude=("private/",))})
+    assert str(root / "private/b.py") not in held(workspace)
+    until(holds(workspace, root, {"a.py": "a = 1\n"}))
+    go_on.set()
+    datastore.change({root: SETTINGS})
+    until(holds(workspace, root, both))
     write(root, {".fastcoderignore": "private/\n"})
-    live.files_changed([root / ".fastcoderignore"])
-    until(lambda: str(root / "private/b.py") not in held(live))
+    datastore.files_changed([root / ".fastcoderignore"])
+    until(lambda: str(root / "private/b.py") not in held(workspace))
     (root / ".fastcoderignore").unlink()
-    live.files_changed([root / ".fastcoderignore"])
-    until(holds(live, root, both))
+    datastore.files_changed([root / ".fastcoderignore"])
+    until(holds(workspace, root, both))
 
 
-def test_a_document_moves_to_the_folder_that_is_added(root: Path, begin: Begin) -> None:
-    live = begin()
-    live.document_changed(root / "inner/b.py", "unsaved = 1\n")
-    until(holds(live, root, {"inner/b.py": "unsaved = 1\n"}))
-    live.change({root: SETTINGS, root / "inner": SETTINGS})
-    until(lambda: [len(snapshot.files()) for snapshot in live.pin()] == [0, 1])
-    live.change({root / "inner": SETTINGS})
-    until(lambda: [len(snapshot.files()) for snapshot in live.pin()] == [1])
+def test_a_document_moves_to_the_folder_that_is_added(root: Path, open_workspace: OpenWorkspace) -> None:
+    workspace = open_workspace(root)
+    edit(workspace.datastore, root / "inner/b.py", "unsaved = 1\n")
+    until(holds(workspace, root, {"inner/b.py": "unsaved = 1\n"}))
+    workspace.datastore.change({root: SETTINGS, root / "inner": SETTINGS})
+    until(lambda: [len(snapshot.files()) for snapshot in workspace.pin()] == [0, 1])
+    workspace.datastore.change({root / "inner": SETTINGS})
+    until(lambda: [len(snapshot.files()) for snapshot in workspace.pin()] == [1])
 
 
 def test_new_folders_cost_what_is_in_them(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

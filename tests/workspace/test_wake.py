@@ -82,7 +82,7 @@ def take(inbox: Inbox) -> ChangeBatch:
 def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = count()
     monkeypatch.setattr("fastcoder_lsp.workspace.inbox.time.monotonic", lambda: float(next(seconds)))
-    held = Inbox({})
+    held = Inbox()
     held.pause(1.5)
     held.files_changed([Path("a.py")])
     taken: list[ChangeBatch | None] = []
@@ -93,7 +93,7 @@ def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.Monk
 
 
 def test_the_inbox_stays_small() -> None:
-    inbox, user = Inbox({}), IndexUser()
+    inbox, user = Inbox(), IndexUser()
     inbox.join(user)
     assert inbox.take_scan()  # the first
     for number in range(3_000):
@@ -120,7 +120,7 @@ def test_the_inbox_stays_small() -> None:
 def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 50.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    inbox, user = Inbox({}), IndexUser()
+    inbox, user = Inbox(), IndexUser()
     inbox.join(user)
     inbox.pause(3600)
     inbox.files_changed([Path("/w/a.py")])
@@ -132,11 +132,9 @@ def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_everything_is_found_once_no_change_waits() -> None:
-    inbox, user, folders = Inbox({}), IndexUser(), {Path("/w"): SETTINGS}
+    inbox, user = Inbox(), IndexUser()
     inbox.join(user)
-    inbox.change(folders)
-    assert inbox.requested == folders
-    assert inbox.opened(inbox.requested)
+    assert not inbox.settle(0)
     assert inbox.take_scan()
     assert inbox.settle(0)
     inbox.pause(3600)
