@@ -6,10 +6,12 @@ Score: deltaChrF × the harmonic mean of shown and quiet, as in cursortab's eval
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, harmonic_mean
 from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from benchmarks.datasets import EDIT_CASES, PUBLISHED, EditCase, RecordedAnswer, histories, load_edit_cases, require
 from benchmarks.harness import Reported, write
@@ -168,7 +170,7 @@ def judge(case: EditCase, answer: Answerer, way: str, threshold: float = THRESHO
             continue
         by_key = way == "by key" and "manual" in step
         document = case.path, case.path, case.language, requests, text
-        asked = EditQuestion(requests + 1, *document, offset, history, 0.0, by_key)
+        asked = EditQuestion(requests + 1, *document, offset, history, by_key)
         reason = gate.before(asked, EditFacts(0.0, modified=case.modified)) if gate is not None else None
         given = answer(case, asked, requests) if reason is None else None
         requests += reason is None
@@ -287,7 +289,7 @@ def _read_formatted(question: EditQuestion, answer: RecordedAnswer) -> tuple[Edi
         if old is None:
             continue
         for offset in (question.offset, *starts):
-            prompt = form.prompt(replace(question, offset=offset), EditLimits())
+            prompt = form.prompt(structs.replace(question, offset=offset), EditLimits())
             if prompt is not None and prompt.old == old:
                 new = form.read(prompt, answer.output, complete=answer.complete)
                 text = question.text
@@ -336,7 +338,7 @@ def replay(
         history.note(edit.path, edit.path, edit.before, edit.after, now_ms)
         asked_ms = now_ms + PAUSE_MS
         document, changes = (edit.path, edit.path, edit.language, number, edit.after), history.changes(asked_ms)
-        question = EditQuestion(number, *document, edit.end, changes, asked_ms)
+        question = EditQuestion(number, *document, edit.end, changes)
         if any(len({example.change for example in one.examples}) > 2 for one in repeated(question.history)):
             told.repeated.add(number)
         reason = gate.before(question, history.facts(edit.path, asked_ms))

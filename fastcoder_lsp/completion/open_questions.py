@@ -9,10 +9,10 @@ from fastcoder_lsp.edits.values import EditQuestion
 
 @dataclass(slots=True)
 class OpenQuestions:
-    """A front's open questions.
+    """A front's open questions, one of each kind.
 
     Attributes:
-        question: the newest question, until it is answered or withdrawn.
+        question: the newest question for a completion, until it is answered or withdrawn.
         edit: the same, for an edit.
         expected: the likely next question, until the scheduler has begun it or another one is asked.
         unserved: the place where a client waits for a late text.
@@ -23,19 +23,25 @@ class OpenQuestions:
     expected: protocol.Expect | None = None
     unserved: Question | None = None
 
+    def asked(self) -> list[Question | EditQuestion]:
+        """The open questions, the most urgent first."""
+        return [one for one in (self.question, self.edit) if one is not None]
+
+    def has(self, number: int) -> bool:
+        """Whether the question of this number is open."""
+        return any(one.number == number for one in self.asked())
+
     def apply(self, command: protocol.Command) -> None:
         """Follow a command; those that concern no question change nothing."""
         match command:
-            case protocol.Ask(question):
+            case protocol.Ask(EditQuestion() as edit):
+                self.edit = edit
+            case protocol.Ask(Question() as question):
                 self.question, self.expected, self.unserved = question, None, None
             case protocol.Noticed(_, answered) if answered:
                 self.unserved = None
             case protocol.Withdraw(number):
-                self.take_question(number)
-            case protocol.AskEdit(edit):
-                self.edit = edit
-            case protocol.WithdrawEdit(number):
-                self.take_edit(number)
+                self.close(number)
             case protocol.Expect(question, known, unserved):
                 self.expected = command
                 if unserved or known:
@@ -45,21 +51,12 @@ class OpenQuestions:
             case protocol.Rename(old, new):
                 self._rename(old, new)
 
-    def take_question(self, number: int | None = None) -> Question | None:
-        """Close and return the question; None if there is none, or if it has another number."""
-        question = self.question
-        if question is None or (number is not None and question.number != number):
-            return None
-        self.question = None
-        return question
-
-    def take_edit(self, number: int | None = None) -> EditQuestion | None:
-        """The same of the question for an edit."""
-        edit = self.edit
-        if edit is None or (number is not None and edit.number != number):
-            return None
-        self.edit = None
-        return edit
+    def close(self, number: int) -> bool:
+        """Close the question of this number; returns whether it was open."""
+        was_open = self.has(number)
+        self.question = None if self.question is not None and self.question.number == number else self.question
+        self.edit = None if self.edit is not None and self.edit.number == number else self.edit
+        return was_open
 
     def take_expected(self) -> protocol.Expect | None:
         """The expected question, which is begun now."""

@@ -56,14 +56,19 @@ class CommandMessage(Message, frozen=True):
 
 
 class Ask(CommandMessage, frozen=True):
-    """The client's newest question; it replaces any older one."""
+    """The client's newest question of its kind; it replaces any older one. An edit waits for all completions."""
 
-    question: Question
+    question: Question | EditQuestion
     opens_host: ClassVar[bool] = True
 
     @override
+    def key(self) -> Hashable:
+        return type(self.question)
+
+    @override
     def refused(self, answer: Answer) -> "Event":
-        return Answered(self.question.number, answer)
+        asked = self.question
+        return Answered(asked.number, answer if isinstance(asked, Question) else EditAnswer(reason=answer.reason))
 
 
 class Noticed(CommandMessage, frozen=True):
@@ -81,27 +86,6 @@ class Withdraw(CommandMessage, frozen=True):
     @override
     def key(self) -> Hashable:
         return "withdraw", self.number
-
-
-class AskEdit(CommandMessage, frozen=True):
-    """The client's newest question for the next edit; it replaces any older one, and waits for all completions."""
-
-    question: EditQuestion
-    opens_host: ClassVar[bool] = True
-
-    @override
-    def refused(self, answer: Answer) -> "Event":
-        return EditAnswered(self.question.number, EditAnswer(reason=answer.reason))
-
-
-class WithdrawEdit(CommandMessage, frozen=True):
-    """The client withdrew a question for an edit."""
-
-    number: Natural
-
-    @override
-    def key(self) -> Hashable:
-        return "withdraw edit", self.number
 
 
 class Expect(CommandMessage, frozen=True):
@@ -224,8 +208,6 @@ Command: TypeAlias = (
     Ask
     | Noticed
     | Withdraw
-    | AskEdit
-    | WithdrawEdit
     | Expect
     | Forget
     | Rename
@@ -251,10 +233,10 @@ class EventMessage(Message, frozen=True):
 
 
 class Answered(EventMessage, frozen=True):
-    """The answer to the question of this number."""
+    """The answer to the question of this number; numbers are unique over both kinds."""
 
     number: Natural
-    answer: Answer
+    answer: Answer | EditAnswer
 
     @override
     def key(self) -> Hashable:
@@ -270,17 +252,6 @@ class Grew(EventMessage, frozen=True):
     @override
     def key(self) -> Hashable:
         return "grew", self.number
-
-
-class EditAnswered(EventMessage, frozen=True):
-    """The answer to the question for an edit of this number."""
-
-    number: Natural
-    answer: EditAnswer
-
-    @override
-    def key(self) -> Hashable:
-        return "edit", self.number
 
 
 class Made(EventMessage, frozen=True):
@@ -389,7 +360,6 @@ class LoadFinished(EventMessage, frozen=True):
 Event: TypeAlias = (
     Answered
     | Grew
-    | EditAnswered
     | Made
     | Forgotten
     | Counted

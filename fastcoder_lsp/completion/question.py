@@ -6,11 +6,11 @@ a question is answered only by key: the settings `quiet.*` and `where.*`, and sn
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+import msgspec
+from msgspec import Meta, Struct, structs
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
@@ -84,7 +84,6 @@ def quiet_of(settings: Settings, *, snoozed: bool = False) -> Quiet:
     )
 
 
-Value = TypeVar("Value")
 Clock = Callable[[], float]  # milliseconds since a moment that all processes of a machine share
 MOST_ALTERNATIVES = 3  # candidates of an invoked request that a person still cycles through
 
@@ -121,11 +120,10 @@ def policy_of(settings: Settings, *, on_battery: bool = False, snoozed: bool = F
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A request on its way to the model."""
+class Question(Struct, frozen=True, tag_field="kind", tag="completion"):
+    """A request on its way to the model; the other kind of question is `edits.values.EditQuestion`."""
 
-    number: Natural  # counts questions; later ones have higher numbers
+    number: Natural  # counts questions of both kinds; later ones have higher numbers
     request: CompletionRequest
     place: CursorContext
     policy: Policy
@@ -151,7 +149,7 @@ class Question:
 
     def under(self, quiet: Quiet) -> "Question":
         """The same question under other rules."""
-        return replace(self, policy=replace(self.policy, quiet=quiet))
+        return structs.replace(self, policy=replace(self.policy, quiet=quiet))
 
     def asks(self, request: CompletionRequest) -> bool:
         """Whether `request` asks the same: a popup and ghost text at one place."""
@@ -167,11 +165,10 @@ class Question:
         """The same question under the document's new name."""
         path = path_of(uri)
         snapshot = replace(self.request.snapshot, uri=uri, path=None if path is None else str(path))
-        return replace(self, request=replace(self.request, snapshot=snapshot))
+        return structs.replace(self, request=replace(self.request, snapshot=snapshot))
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True, tag_field="kind", tag="completion"):
     """The model's answer to a question."""
 
     outcome: Short  # a field of `Statistics`: "shown", "empty" or "failed"
@@ -179,8 +176,8 @@ class Answer:
     """Texts for the question's place, the likeliest first; none where nothing is worth showing."""
     finish: Short  # see `core.Completion.finish`
     reason: Reason | None = None  # why it is empty
-    counts: Counts = field(default_factory=Counts)
-    ms: Mapping[str, float] = field(default_factory=dict)  # milliseconds by span; empty without the model
+    counts: Counts = Counts()
+    ms: Mapping[str, float] = msgspec.field(default_factory=dict)  # milliseconds by span; empty without the model
     model: Short = ""
     engine: Short = ""
     trace: tuple[StepTrace, ...] = ()
@@ -203,29 +200,6 @@ class Answer:
             trace=self.trace,
             context=self.context,
         )
-
-
-@dataclass(slots=True)
-class Waiting:
-    """A question and the futures that wait for its answer."""
-
-    question: Question
-    futures: "list[Future[Completion]]"
-
-    def join(self, future: "Future[Completion]") -> None:
-        """Add a request for the same question; a cancelled one is removed."""
-        self.futures = [*(other for other in self.futures if not other.done()), future]
-
-    def wanted(self) -> bool:
-        """Whether any future still waits for the answer."""
-        return not all(future.done() for future in self.futures)
-
-    def answer(self, completion: Completion) -> int:
-        """Give the answer to every future that still waits; returns how many."""
-        told = 0
-        for future in self.futures:
-            told += settle(future, completion)
-        return told
 
 
 def place_of(request: CompletionRequest) -> CursorContext:
@@ -256,12 +230,3 @@ def _inserting(request: CompletionRequest, candidate: CachedSuffix, finish: str)
     if request.selected is not None:
         start, end, head = request.selected.start, request.selected.end, request.selected.text
     return Completion(head + candidate.text, start, end + candidate.replaces, finish=finish, ended=candidate.finish)
-
-
-def settle(future: "Future[Value]", value: Value) -> bool:
-    """Resolve a future; returns whether it still waited."""
-    try:
-        future.set_result(value)
-    except InvalidStateError:
-        return False
-    return True

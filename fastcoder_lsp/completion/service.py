@@ -10,18 +10,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from msgspec import structs
+
 from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.edits import EditService
-from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, nothing, place_of, settle
+from fastcoder_lsp.completion.question import Answer, Policy, Question, nothing, place_of
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestion_cache import SuggestionCache
 from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting, settle
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
+from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.observe import Tally
 
 logger = logging.getLogger(__name__)
@@ -88,14 +91,14 @@ class CompletionService:
         self._status = Status("starting")
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
-        self._waiting: Waiting | None = None
+        self._newest = NewestQuestion[Question, Completion](self._send)
         self._asked: tuple[str, int, int] | None = None  # the place of the last question
         self._loads: dict[int, Future[bool]] = {}
         self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
         self.host = open_host(self.on)
         """The model's host; commands that concern neither requests nor answers go to it directly."""
-        self.edits = EditService(self.host.send, self.lock, clock)
+        self.edits = EditService(self.host.send, self.lock, self._next_number)
 
     # For the server, from any thread --------------------------------------------------------------------------------
 
@@ -137,13 +140,13 @@ class CompletionService:
                     completion = self._known.completion(question, recalled)
                     self._known.shows(question, completion)
                     waiting.answer(completion)
-            elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
+            elif (open_one := self._newest.waiting) and open_one.question.asks(request):  # a popup and ghost text
                 self.host.send(protocol.Noticed(question.asked_ms, answered=False))
-                self._waiting.join(waiting.futures[0])
+                open_one.join(waiting.futures[0])
             else:
                 self._supersede_all()
-                waiting.question = replace(question, again=again)
-                self._waiting = waiting
+                waiting.question = structs.replace(question, again=again)
+                self._newest.waiting = waiting
                 self.host.send(protocol.Ask(waiting.question))
             return waiting.futures[0]
 
@@ -189,7 +192,7 @@ class CompletionService:
         """Drop the state of a document."""
         with self.lock:
             self._known.forget(uri)
-            if self._waiting is not None and self._waiting.question.uri == uri:
+            if self._newest.is_about(uri):
                 self._supersede(reasons.changed())
             self._known.shows_nothing(uri)
             self.edits.forget(uri)
@@ -200,8 +203,8 @@ class CompletionService:
         """Move the state of a document to its new name."""
         with self.lock:
             self._known.rename(old, new)
-            if self._waiting is not None and self._waiting.question.uri == old:
-                self._waiting.question = self._waiting.question.renamed(new)
+            if (waiting := self._newest.waiting) is not None and waiting.question.uri == old:
+                waiting.question = waiting.question.renamed(new)
             self.host.send(protocol.Rename(old, new))
 
     def set_enabled(self, enabled: bool) -> None:
@@ -252,10 +255,10 @@ class CompletionService:
     def on(self, event: protocol.Event) -> None:
         """Handle an event of the host: take what belongs to requests, and tell the listener the rest."""
         match event:
-            case protocol.Answered(number, answer):
-                self._answered(number, answer)
-            case protocol.EditAnswered(number, edit):
+            case protocol.Answered(number, EditAnswer() as edit):
                 self.edits.answered(number, edit)
+            case protocol.Answered(number, Answer() as answer):
+                self._answered(number, answer)
             case protocol.Made(uri, suggestion):
                 self._made(uri, suggestion)
             case protocol.LoadFinished(ticket, well):
@@ -275,8 +278,8 @@ class CompletionService:
                 listener.status(status)
             case protocol.Grew(number, text):
                 with self.lock:
-                    asked = self._waiting is not None and self._waiting.question.number == number
-                if asked:
+                    waiting = self._newest.waiting
+                if waiting is not None and waiting.question.number == number:
                     listener.growth(text)
             case protocol.Indexing():
                 listener.indexing(event)
@@ -305,11 +308,10 @@ class CompletionService:
             self._heard = number
             if answer.ms:
                 self._tally.took(answer.ms)
-            waiting = self._waiting
-            if waiting is None or waiting.question.number != number:
+            if (waiting := self._newest.close(number)) is None:
                 return
             answer = self._known.fitted(waiting.question, answer)
-            self._waiting, completion = None, answer.to(waiting.question.request)
+            completion = answer.to(waiting.question.request)
             recalled = self._known.fallback(waiting.question) if answer.outcome == "empty" else ()
             if recalled and self._known.held_back(waiting.question, recalled) is None:
                 completion = self._known.completion(waiting.question, recalled)
@@ -320,7 +322,7 @@ class CompletionService:
     def _made(self, uri: str, suggestion: Suggestion) -> None:
         """Remember a suggestion; if no request is open, tell the client where it says more than is shown."""
         with self.lock:
-            idle = self._waiting is None
+            idle = self._newest.waiting is None
             self._known.remember(uri, suggestion, instead=idle)
             late = self._known.late(uri, suggestion) if idle else None
         if late is not None:
@@ -329,28 +331,34 @@ class CompletionService:
 
     # ----------------------------------------------------------------------------------------------------------------
 
-    def _question(self, request: CompletionRequest, policy: Policy, waited_ms: float = 0.0) -> Question:
+    def _send(self, command: protocol.Command) -> None:
+        self.host.send(command)
+
+    def _next_number(self) -> int:
         self._number += 1
+        return self._number
+
+    def _question(self, request: CompletionRequest, policy: Policy, waited_ms: float = 0.0) -> Question:
         self._asked = _place_in(request)
         asked_ms, opened_s = self._clock() - waited_ms, time.perf_counter() - waited_ms / 1e3
-        return Question(self._number, request, place_of(request), policy, asked_ms, opened_s)
+        return Question(self._next_number(), request, place_of(request), policy, asked_ms, opened_s)
 
     def _may_expect(self, policy: Policy) -> bool:
-        return self._enabled and not policy.quiet.silent and self._waiting is None
+        return self._enabled and not policy.quiet.silent and self._newest.waiting is None
 
     def _expect(self, question: Question) -> None:
         self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
 
     def _must_rest(self, question: Question, waited_ms: float) -> bool:
         """Whether the user has to rest first; not where another request waits at this very place already."""
-        waiting = self._waiting
+        waiting = self._newest.waiting
         is_asked = waiting is not None and waiting.question.asks(question.request)
         return question.policy.quiet.delay_ms > waited_ms and not is_asked
 
-    def _rest(self, waiting: Waiting, waited_ms: float) -> None:
+    def _rest(self, waiting: Waiting[Question, Completion], waited_ms: float) -> None:
         """Let the question wait until the user has rested; the host may work on it meanwhile."""
         self._supersede_all()
-        self._waiting, question = waiting, waiting.question
+        self._newest.waiting, question = waiting, waiting.question
         if question.policy.ahead:
             self._expect(question)
         else:
@@ -361,9 +369,7 @@ class CompletionService:
     def _rested(self, number: int) -> None:
         """The user has rested: serve the question, unless it was withdrawn. Its time counts from now."""
         with self.lock:
-            waiting = self._waiting
-            if waiting is not None and waiting.question.number == number:
-                self._waiting = None
+            if (waiting := self._newest.close(number)) is not None:
                 self.submit(waiting.question.request, waiting.question.policy, rested=waiting.futures)
 
     def _future(self) -> "Future[Completion]":
@@ -372,18 +378,16 @@ class CompletionService:
         return future
 
     def _supersede_all(self) -> None:
-        while self._waiting is not None:  # an answered caller may ask again at once
+        while self._newest.waiting is not None:  # an answered caller may ask again at once
             self._supersede()
         self._known.shows_nothing()
 
     def _supersede(self, reason: Reason | None = None) -> None:
         self._known.shows_nothing()
-        waiting, self._waiting = self._waiting, None
-        if waiting is None:
+        if (waiting := self._newest.withdraw()) is None:
             return
         why = reason or (reasons.loading(self._status) if self._loading() else reasons.superseded())
         self._tally.count("superseded", waiting.answer(nothing(waiting.question.request, "superseded", why)))
-        self.host.send(protocol.Withdraw(waiting.question.number))
 
     def _loading(self) -> bool:
         return self._status.state in {"starting", "loading"}
@@ -394,12 +398,7 @@ class CompletionService:
             if not future.cancelled():
                 return
             self._tally.count("cancelled")
-            waiting = self._waiting
-            if waiting is None or waiting.wanted():
-                return
-            self._waiting = None
-            self.host.send(protocol.Withdraw(waiting.question.number))
-            if self._loading():
+            if (waiting := self._newest.withdraw(unwanted=True)) is not None and self._loading():
                 self.host.send(
                     protocol.Expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
                 )

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Answer, Question, Quiet, answering
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Rejections, Rule, Suggestion, SuggestionMemory, in_word
@@ -134,8 +136,8 @@ class SuggestionCache:
             return answer
         candidates = tuple(_in_lines(question, one) for one in answer.candidates)
         if question.policy.quiet.is_short(candidates[0].text):
-            return replace(answer, outcome="empty", candidates=(), finish="short", reason=reasons.short())
-        return replace(answer, candidates=candidates)
+            return structs.replace(answer, outcome="empty", candidates=(), finish="short", reason=reasons.short())
+        return structs.replace(answer, candidates=candidates)
 
     def completion(self, question: Question, recalled: Sequence[CachedSuffix]) -> Completion:
         """The answer to the question with these candidates, and their work, if it is still stored."""

@@ -4,13 +4,13 @@ Offsets and columns count code points, lines count from 0.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct, field
 
 from fastcoder_lsp.core import Change, Counts, Reason
-from fastcoder_lsp.core.bounds import MOST_CHANGES, Moment, Name, Natural, Short
+from fastcoder_lsp.core.bounds import MOST_CHANGES, Name, Natural, Short
 
 MOST_EDITS = 64
 
@@ -24,11 +24,10 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditQuestion:
+class EditQuestion(Struct, frozen=True, tag_field="kind", tag="edit"):
     """A request for the next edit of a document."""
 
-    number: Natural  # counts questions; later ones have higher numbers
+    number: Natural  # counts questions of both kinds; later ones have higher numbers
     uri: Name
     path: Short  # its path below its folder, with forward slashes
     language: Short  # its LSP language id
@@ -37,12 +36,10 @@ class EditQuestion:
     offset: Natural  # the cursor
     history: Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)]
     """Changes in this and other files, oldest first."""
-    asked_ms: Moment  # its time on the service's clock
     invoked: bool = False  # whether the user asked by key: gates about timing do not apply
 
 
-@dataclass(frozen=True, slots=True)
-class EditAnswer:
+class EditAnswer(Struct, frozen=True, tag_field="kind", tag="edit"):
     """The answer to an `EditQuestion`."""
 
     edits: Annotated[tuple[Edit, ...], Meta(max_length=MOST_EDITS)] = ()
@@ -51,5 +48,5 @@ class EditAnswer:
     source: Short = ""  # the edit model, or `analogy`
     reason: Reason | None = None
     cut: bool = False  # whether the answer reached the token limit
-    counts: Counts = field(default_factory=Counts)
+    counts: Counts = Counts()
     ms: Mapping[str, float] = field(default_factory=dict)  # milliseconds by span

@@ -13,9 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from msgspec import structs
+
 from fastcoder_lsp.completion import protocol
+from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason, StepTrace
+from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.host import transport
 from fastcoder_lsp.host.connection import Channel, Outbox
 from fastcoder_lsp.host.texts import GapError, KeptTexts, with_places, with_texts
@@ -151,8 +155,8 @@ class ClientConnection:
     def _follow(self, command: protocol.Command) -> None:
         """Note the open question, and the names of documents."""
         match command:
-            case protocol.Ask(question):
-                self._asked, self.asking = question.number, True
+            case protocol.Ask(Question(number)):
+                self._asked, self.asking = number, True
             case protocol.Withdraw(number) if number == self._asked:
                 self.asking = False
             case protocol.Forget(uri):
@@ -201,11 +205,8 @@ class ClientConnection:
 def _bounded_event(event: protocol.Event) -> protocol.Event:
     """The event with texts that are no longer than messages may be."""
     match event:
-        case protocol.Answered():
-            return _bounded_answer(event)
-        case protocol.EditAnswered(number, answer):
-            reason = answer.reason and _bounded(answer.reason)
-            return protocol.EditAnswered(number, replace(answer, reason=reason, source=transport.told(answer.source)))
+        case protocol.Answered(number, answer):
+            return protocol.Answered(number, _bounded_answer(answer))
         case protocol.StatusChanged(status):
             return protocol.StatusChanged(_bounded(status))
         case protocol.EditModelChanged(status):
@@ -219,17 +220,18 @@ def _bounded_event(event: protocol.Event) -> protocol.Event:
             return event
 
 
-def _bounded_answer(event: protocol.Answered) -> protocol.Answered:
-    answer = event.answer
-    bounded = replace(
+def _bounded_answer(answer: Answer | EditAnswer) -> Answer | EditAnswer:
+    reason, told = answer.reason and _bounded(answer.reason), transport.told
+    if isinstance(answer, EditAnswer):
+        return structs.replace(answer, reason=reason, source=told(answer.source))
+    return structs.replace(
         answer,
-        reason=answer.reason and _bounded(answer.reason),
-        model=transport.told(answer.model),
-        engine=transport.told(answer.engine),
+        reason=reason,
+        model=told(answer.model),
+        engine=told(answer.engine),
         trace=_undrawn(answer.trace),
-        context=tuple(map(transport.told, answer.context)),
+        context=tuple(map(told, answer.context)),
     )
-    return protocol.Answered(event.number, bounded)
 
 
 def _bounded(value: Said) -> Said:

@@ -11,10 +11,9 @@ from typing_extensions import override
 
 from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.open_questions import OpenQuestions
-from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host import transport
 from fastcoder_lsp.host.connection import Maker, Outbox
 from fastcoder_lsp.host.liveness import SilenceLimits
@@ -64,28 +63,22 @@ class DesiredState:
         """The open questions, and the place where a client waits for a late text."""
         if self.open.unserved is not None:
             yield protocol.Expect(self.open.unserved, known=False, unserved=True)
-        if self.open.question is not None:
-            yield protocol.Ask(self.open.question)
-        if self.open.edit is not None:
-            yield protocol.AskEdit(self.open.edit)
+        yield from map(protocol.Ask, self.open.asked())
 
     def close(self, event: protocol.Event) -> bool:
         """Close the question or `Load` that an event answers; returns whether it was open."""
         match event:
             case protocol.Answered(number):
-                return self.open.take_question(number) is not None
-            case protocol.EditAnswered(number):
-                return self.open.take_edit(number) is not None
+                return self.open.close(number)
             case protocol.LoadFinished(ticket):
                 return self.loads.pop(ticket, None) is not None
         return False
 
     def take_all(self) -> list[protocol.Command]:
         """Close the open questions and `Load`s, and return their commands for the caller to answer."""
-        question, edit, loads = self.open.take_question(), self.open.take_edit(), self.loads
-        self.loads = {}
-        asked = [protocol.Ask(question)] if question is not None else []
-        return [*asked, *([protocol.AskEdit(edit)] if edit is not None else []), *(loads[one] for one in sorted(loads))]
+        asked, loads = self.open.asked(), self.loads
+        self.open.question, self.open.edit, self.loads = None, None, {}
+        return [*map(protocol.Ask, asked), *(loads[one] for one in sorted(loads))]
 
 
 class SharedProcessHost(Supervised):
@@ -127,7 +120,7 @@ class SharedProcessHost(Supervised):
             self._desired.apply(command)
             if self._outbox is not None:
                 self._outbox.make(*self._message(command))
-        if isinstance(command, protocol.Ask | protocol.AskEdit | protocol.Load):
+        if isinstance(command, protocol.Ask | protocol.Load):
             self._supervisor.awaiting()
         elif isinstance(command, protocol.Use):
             self._supervisor.settings_changed(before, command.settings)
@@ -215,8 +208,9 @@ class SharedProcessHost(Supervised):
             awaited = self._desired.close(event)
         if isinstance(event, protocol.LoadFinished) and not awaited:
             return
-        if isinstance(event, protocol.Answered) and awaited and event.answer.outcome != "failed":
-            self._supervisor.served()
+        match event:
+            case protocol.Answered(_, Answer(outcome=outcome)) if awaited and outcome != "failed":
+                self._supervisor.served()
         self._tell(event)
 
     def _message(self, command: protocol.Command) -> tuple[Maker, Hashable]:
@@ -224,10 +218,7 @@ class SharedProcessHost(Supervised):
 
     def _messages(self, builder: MessageBuilder, command: protocol.Command) -> Iterable[protocol.Message]:
         """The messages of a command when it is sent; a question that was answered or withdrawn has none."""
-        asked = self._desired.open
-        if isinstance(command, protocol.Ask) and not _same(asked.question, command.question):
-            return ()
-        if isinstance(command, protocol.AskEdit) and not _same(asked.edit, command.question):
+        if isinstance(command, protocol.Ask) and not self._desired.open.has(command.question.number):
             return ()
         if isinstance(command, protocol.Use):  # send the current settings
             command = protocol.Use(self._desired.settings, self._desired.folders)
@@ -256,7 +247,3 @@ class SharedProcessHost(Supervised):
             self._listener(event)
         except Exception:  # a listener's bug must not end the connection
             logger.exception("a listener failed")
-
-
-def _same(one: Question | EditQuestion | None, other: Question | EditQuestion) -> bool:
-    return one is not None and one.number == other.number

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from msgspec import structs
+
 from fastcoder_lsp.completion.protocol import (
     Ask,
-    AskEdit,
     Command,
     DocumentChanged,
     Expect,
@@ -26,6 +27,7 @@ from fastcoder_lsp.completion.question import Question, place_of
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
 from fastcoder_lsp.core.bounds import MOST_NAMES
 from fastcoder_lsp.core.differences import common_ends
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host.transport import (
     Difference,
     PlaceRef,
@@ -212,13 +214,13 @@ class MessageBuilder:
     def messages(self, command: Command) -> Iterator[Message]:
         """The messages of a command."""
         match command:
-            case Ask(question) | Expect(question):
-                yield from self._question(command, question)
-            case AskEdit(question):
-                path = path_of(question.uri)
-                sent, differences = self.texts.send(question.uri if path is None else str(path), question.text)
+            case Ask(EditQuestion() as edit):
+                path = path_of(edit.uri)
+                sent, differences = self.texts.send(edit.uri if path is None else str(path), edit.text)
                 yield from differences
-                yield WithTexts(AskEdit(replace(question, text="")), sent)
+                yield WithTexts(Ask(structs.replace(edit, text="")), sent)
+            case Ask(Question() as question) | Expect(question):
+                yield from self._question(command, question)
             case DocumentChanged(path, text):
                 sent, differences = self.texts.send(str(path), text)
                 yield from differences
@@ -260,21 +262,21 @@ class MessageBuilder:
         yield from (*before, *more, *most)
         extras = tuple(replace(extra, text="") for extra in snapshot.extras)
         bare = replace(snapshot, text="", neighbours=(), extras=extras)
-        stripped = replace(question, request=replace(question.request, snapshot=bare), place=_NOWHERE)
+        stripped = structs.replace(question, request=replace(question.request, snapshot=bare), place=_NOWHERE)
         sent = Ask(stripped) if isinstance(command, Ask) else Expect(stripped, command.known, command.unserved)
         yield WithTexts(sent, text, neighbours, cells, chunks, lengths)
 
 
-def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | AskEdit | Expect | DocumentChanged:
+def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | Expect | DocumentChanged:
     """The command with its texts; GapError if one is missing, ProtocolError for a wrong cursor or length."""
     command, text = message.command, texts.text(message.text)
     if isinstance(command, DocumentChanged):
         return DocumentChanged(command.path, text)
-    if isinstance(command, AskEdit):
-        if command.question.offset > len(text):
-            raise ProtocolError("a question about no place in its text")
-        return AskEdit(replace(command.question, text=text))
     question = command.question
+    if isinstance(question, EditQuestion):
+        if question.offset > len(text):
+            raise ProtocolError("a question about no place in its text")
+        return Ask(structs.replace(question, text=text))
     request, snapshot, selected = question.request, question.request.snapshot, question.request.selected
     neighbours = "" if message.neighbours is None else texts.text(message.neighbours)
     chunks = "" if message.chunks is None else texts.text(message.chunks)
@@ -298,7 +300,7 @@ def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | AskEdit | Expect |
         ),
     )
     request = replace(request, snapshot=whole)
-    question = replace(question, request=request, place=place_of(request))
+    question = structs.replace(question, request=request, place=place_of(request))
     return Ask(question) if isinstance(command, Ask) else Expect(question, command.known, command.unserved)
 
 

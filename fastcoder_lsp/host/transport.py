@@ -18,7 +18,7 @@ from fastcoder_lsp.completion.protocol import HostFacts, Message
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, Natural, Short
 
-PROTOCOL: Final = 10
+PROTOCOL: Final = 11
 """Incremented with every change of a message. Clients and hosts of different versions rarely meet, because the build is
 part of the address."""
 MOST_BYTES: Final = 8_000_000  # longest message
@@ -83,7 +83,7 @@ class WithTexts(Message, frozen=True):
     their lengths.
     """
 
-    command: p.Ask | p.AskEdit | p.Expect | p.DocumentChanged
+    command: p.Ask | p.Expect | p.DocumentChanged
     text: TextRef
     neighbours: TextRef | None = None
     cells: Annotated[tuple[Natural, ...], Meta(max_length=MOST_NAMES)] = ()
@@ -190,7 +190,6 @@ FromClient: TypeAlias = (
     | UseTables
     | p.Noticed
     | p.Withdraw
-    | p.WithdrawEdit
     | p.Forget
     | p.Rename
     | p.Load
@@ -209,7 +208,6 @@ FromHost: TypeAlias = (
     | WithPlaces
     | Facts
     | p.Answered
-    | p.EditAnswered
     | p.Forgotten
     | p.Counted
     | p.Worked

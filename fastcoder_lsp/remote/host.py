@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Final
 
 import psutil
+from msgspec import structs
 
 from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, Reason
-from fastcoder_lsp.edits.values import EditAnswer
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, ExcerptSnippet, SendingRules, SnippetFinder, take, touches_secret
@@ -91,9 +92,9 @@ class Fallback:
         """Handle an event of the local model, on one of its threads."""
         why = self._server_failure
         match event:
-            case protocol.Answered(number, answer) if why is not None and answer.outcome == "failed":
+            case protocol.Answered(number, Answer(outcome="failed") as answer) if why is not None:
                 # If both fail, report the server's reason: the user can act on it.
-                self._listener(protocol.Answered(number, replace(answer, reason=why)))
+                self._listener(protocol.Answered(number, structs.replace(answer, reason=why)))
             case protocol.Made() | protocol.Forgotten() if why is None:
                 pass
             case protocol.StatusChanged(status):
@@ -171,10 +172,8 @@ class NetworkHost:
                 self._sending_rules.change(settings, folders)
                 self._snippets.change(folders)
                 self._send_to_local(command)
-            case protocol.AskEdit(question):  # nothing is sent, and the local model only stands in for completions
-                self._listener(protocol.EditAnswered(question.number, EditAnswer(reason=reasons.no_remote_edits())))
-            case protocol.WithdrawEdit():
-                pass
+            case protocol.Ask(EditQuestion(number)):  # nothing is sent; the local model stands in for completions only
+                self._listener(protocol.Answered(number, EditAnswer(reason=reasons.no_remote_edits())))
             case _ if command.target == "files":
                 self._send_to_local(command)
             case _:
@@ -245,7 +244,7 @@ class NetworkHost:
 
     def _run_command(self, command: protocol.Command) -> None:
         match command:
-            case protocol.Ask(question):
+            case protocol.Ask(Question() as question):
                 self._ask(question)
                 return
             case protocol.Expect(question):

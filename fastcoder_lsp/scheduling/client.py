@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.open_questions import OpenQuestions
-from fastcoder_lsp.completion.question import Answer, Clock
+from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.observe import Spans
@@ -268,7 +268,7 @@ class Client:
         match command:
             case protocol.Load(ticket):
                 self._load(ticket)
-            case protocol.Ask(question):
+            case protocol.Ask(Question() as question):
                 self._close()
                 self._asked_ms, self.request = question.asked_ms, ActiveRequest(self.current, question, self._clock)
             case protocol.Noticed(asked_ms):

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.open_questions import OpenQuestions
-from fastcoder_lsp.completion.protocol import EditAnswered, EditModelChanged, HostListener
+from fastcoder_lsp.completion.protocol import Answered, EditModelChanged, HostListener
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import Change, DraftTree, Extra, Pieces, Reason, Rewrite, Snapshot, Verified
@@ -97,7 +97,7 @@ class EditRequest:
         question = self.question
         assert question is not None, "there is a question"
         self._asked.edit = self._generation = None
-        self._emit(EditAnswered(question.number, answer))
+        self._emit(Answered(question.number, answer))
 
     def forget(self, uri: str) -> None:
         """Close a document: drop its question, and in time its KV cache."""

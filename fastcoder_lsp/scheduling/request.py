@@ -172,19 +172,12 @@ its budget is left. Otherwise one stall would distort the estimate for good."""
 
 @dataclass(frozen=True, slots=True)
 class RequestTime:
-    """The time of a request at one moment, in milliseconds.
+    """The time of a request at one moment."""
 
-    Attributes:
-        budget_ms: its budget, from its arrival, without the time that the answer itself needs.
-        room_ms: what is left of that.
-        longer_ms: what is left while there is nothing to show; by key that may be more.
-        limit_ms: the longest that it waits.
-    """
-
-    budget_ms: float
-    room_ms: float
-    longer_ms: float
-    limit_ms: float
+    budget_ms: float  # from its arrival, without the time that the answer itself needs
+    room_ms: float  # what is left of the budget
+    longer_ms: float  # what is left while there is nothing to show; by key that may be more
+    limit_ms: float  # the longest that it waits, from its arrival
 
     @property
     def wait_ms(self) -> float:

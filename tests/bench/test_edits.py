@@ -57,7 +57,7 @@ def test_each_kind_of_recorded_answer_is_read(model: str, tmp_path: Path) -> Non
     (tmp_path / "cases.jsonl").write_text(row(model, ANSWERS[model]))
     (case,) = load_edit_cases(tmp_path / "cases.jsonl")
     assert judge(case, recorded(model), "automatic") == CaseResult(model, True, True, 100, ())
-    question = EditQuestion(1, "a.js", "a.js", "javascript", 1, "other", 0, (), 0.0)
+    question = EditQuestion(1, "a.js", "a.js", "javascript", 1, "other", 0, ())
     if case.answers[model][0].prompt:
         assert read_answer(question, case.answers[model][0]) is None
 

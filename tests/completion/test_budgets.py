@@ -258,7 +258,7 @@ def test_a_resting_cursor_costs_nothing_where(why: str, monkeypatch: pytest.Monk
         case "snoozed":
             policy = replace(policy, quiet=Quiet(snoozed=True))
         case "edit":
-            simulation.service.edits.submit(EditQuestion(0, URI, "a.py", "python", 1, "x", 0, (), 0.0))
+            simulation.service.edits.submit(EditQuestion(0, URI, "a.py", "python", 1, "x", 0, ()))
         case "in a word":
             policy, place = replace(policy, in_words=False), replace(place, offset=place.offset - len("e()\n    "))
         case "secret":

@@ -23,7 +23,7 @@ import fastcoder_lsp
 from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.completion.protocol import Answered, Ask, HostListener, ModelHost
-from fastcoder_lsp.completion.question import settle
+from fastcoder_lsp.completion.waiting import settle
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import Progress

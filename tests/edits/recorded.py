@@ -77,7 +77,7 @@ def _recorded(case: Mapping[str, Any], output: Mapping[str, Any], name: str) -> 
     return Recorded(
         case["id"],
         name,
-        EditQuestion(1, "file:///f", path, case["language"], 1, text, offset, tuple(history), 0.0),
+        EditQuestion(1, "file:///f", path, case["language"], 1, text, offset, tuple(history)),
         prompt,
         output["output"],
         output["finish"] == "stop",

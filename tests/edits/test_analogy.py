@@ -21,7 +21,7 @@ def question(
         history.append(Change("b.py" if other else "a.py", at, lines[at], new))
         lines[at] = lines[at] if other else new
     offset = sum(map(len, lines[: order[-1] + 1]))
-    return EditQuestion(1, "a", "a.py", language, 1, "".join(lines), offset, tuple(history), 0.0)
+    return EditQuestion(1, "a", "a.py", language, 1, "".join(lines), offset, tuple(history))
 
 
 BEFORE = "x = cart.price(item, 2)\ny = cart.price(item, 3)\n"

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.formats import (
@@ -29,7 +30,7 @@ every_format = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.na
 
 
 def question(text: str, offset: int, *history: Change) -> EditQuestion:
-    return EditQuestion(1, "file:///a.py", "src/a.py", "python", 1, text, offset, history, 0.0)
+    return EditQuestion(1, "file:///a.py", "src/a.py", "python", 1, text, offset, history)
 
 
 def prompt_of(form: EditFormat, asked: EditQuestion, *files: Extra) -> EditPrompt:
@@ -142,7 +143,7 @@ def test_answers(name: str, answer: str, new: str | None) -> None:
     r"""NEW, OLD: the region changed, and as it is; NE, W: its halves; _BELOW: without the prefill. Also with \r\n."""
     changed = TEXT.replace("return y", "return y + 1")
     for ends in ("\n", "\r\n"):
-        built = prompt_of(format_named(name), replace(ASKED, text=TEXT.replace("\n", ends), history=()))
+        built = prompt_of(format_named(name), structs.replace(ASKED, text=TEXT.replace("\n", ends), history=()))
         half = len(changed) // 2
         said = answer.replace("NEW_BELOW", changed.removeprefix(built.prefill))
         said = said.replace("OLD_BELOW", TEXT.removeprefix(built.prefill)).replace("NEW", changed)
@@ -217,7 +218,7 @@ def test_text_of_files_never_becomes_a_control_token(form: EditFormat) -> None:
     tokenizer, hostile = byte_level(control=CONTROL), "".join(CONTROL)
     bad = Change(hostile, 3, hostile, f"{hostile}\n{hostile}")
     far = "\n".join([*LINES, hostile, *LINES])
-    asked = replace(question(far, len(far), bad), path=f"src/{hostile}.py")
+    asked = structs.replace(question(far, len(far), bad), path=f"src/{hostile}.py")
     built = form.prompt(asked, EditLimits(region_tokens=100), [Extra(hostile, hostile)])
     assert built is not None
     found = Counter(token for token in built.encode(tokenizer) if token in tokenizer.end_ids)
@@ -230,24 +231,24 @@ def test_text_of_files_never_becomes_a_control_token(form: EditFormat) -> None:
 def test_a_prompt_keeps_within_its_limits(form: EditFormat) -> None:
     limits = EditLimits(prompt_tokens=3000, region_tokens=400)
     change, file = replace(CHANGE, new="x\n" * 2000), Extra("big.py", "y" * 50_000)
-    asked = replace(MIDDLE, text=MIDDLE.text + "\n" + "z" * 1_000_000, history=(change, CHANGE) * 32)
+    asked = structs.replace(MIDDLE, text=MIDDLE.text + "\n" + "z" * 1_000_000, history=(change, CHANGE) * 32)
     built = form.prompt(asked, limits, (file, OTHER))
     assert built is not None
     assert len(built.text) < 3 * 3000 + 500
     assert "big.py" not in built.text
     assert CHANGE.path in built.text
     assert len(built.region) < 3 * 400 + 100
-    assert form.prompt(replace(asked, offset=len(asked.text)), limits) is None
+    assert form.prompt(structs.replace(asked, offset=len(asked.text)), limits) is None
 
 
 @every_format
 def test_line_ends_change_no_prompt(form: EditFormat) -> None:
-    windows = replace(MIDDLE, text=MIDDLE.text.replace("\n", "\r\n"), offset=MIDDLE.offset + 30)
+    windows = structs.replace(MIDDLE, text=MIDDLE.text.replace("\n", "\r\n"), offset=MIDDLE.offset + 30)
     change = Change("src/a.py", 1, "old\r\n", "new\r\nnew\r\n", "above\r\n", "below\r\n")
     unix = replace(change, old="old\n", new="new\nnew\n", above="above\n", below="below\n")
     for limits in (EditLimits(), EditLimits(region_tokens=20, prompt_tokens=2000)):
-        first = form.prompt(replace(windows, history=(change,)), limits, [Extra("b.py", "b\r\nb\r\n")])
-        second = form.prompt(replace(MIDDLE, history=(unix,)), limits, [Extra("b.py", "b\nb\n")])
+        first = form.prompt(structs.replace(windows, history=(change,)), limits, [Extra("b.py", "b\r\nb\r\n")])
+        second = form.prompt(structs.replace(MIDDLE, history=(unix,)), limits, [Extra("b.py", "b\nb\n")])
         assert first is not None
         assert second is not None
         assert (first.text, first.old, first.newline) == (second.text, second.old, "\r\n")
@@ -257,7 +258,7 @@ def test_line_ends_change_no_prompt(form: EditFormat) -> None:
 @every_format
 def test_a_prompt_is_recognised_with_its_old_text(form: EditFormat) -> None:
     for text in (TEXT, TEXT + "\n", TEXT + "\n\n", ""):
-        built = prompt_of(form, replace(ASKED, text=text))
+        built = prompt_of(form, structs.replace(ASKED, text=text))
         found = recognise(built.text)
         assert found is not None
         assert found[1] == built.old

@@ -1,11 +1,11 @@
 """Which edits are asked for and shown: the gate, the probability of what changed, the smallest edits."""
 
-from dataclasses import replace
 from math import exp, inf, isclose, log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.certainty import Certainty, Row
@@ -20,7 +20,7 @@ CHANGE = Change("a.py", 10, "old 10\n", "line 10\n")
 
 def question(*history: Change, cursor: int = 10, invoked: bool = False) -> EditQuestion:
     offset = TEXT.index(f"line {cursor}\n")
-    return EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, offset, history, 0.0, invoked)
+    return EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, offset, history, invoked)
 
 
 def edit(old: str, new: str) -> Edit:
@@ -99,11 +99,11 @@ def test_rejections() -> None:
     gate.rejected(asked, edits, 1_000)
     paused, later = gate.before(asked, EditFacts(2_000)), gate.before(asked, EditFacts(1_000 + PAUSE_MS))
     assert (paused and paused.code, later) == ("edit-paused", None)
-    moved = replace(asked, text="\n" + TEXT, offset=asked.offset + 1)
+    moved = structs.replace(asked, text="\n" + TEXT, offset=asked.offset + 1)
     again = gate.after(moved, [Edit(edits[0].start + 1, edits[0].end + 1, "x")], 0.9, 0.7)
     assert again is not None
     assert again.code == "edit-rejected"
-    assert gate.after(replace(asked, invoked=True), edits, 0.9, 0.7) is None
+    assert gate.after(structs.replace(asked, invoked=True), edits, 0.9, 0.7) is None
     assert gate.after(asked, [edit("line 20", "y")], 0.9, 0.7) is None
     gate.rejected(asked, edits, 3_000)
     gate.accepted()

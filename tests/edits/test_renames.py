@@ -21,7 +21,7 @@ OLD, NEW = "price", "amount"
 
 
 def question(text: str, history: tuple[Change, ...], language: str) -> EditQuestion:
-    return EditQuestion(1, "a", "a.py", language, 1, text, len(text), history, 0.0)
+    return EditQuestion(1, "a", "a.py", language, 1, text, len(text), history)
 
 
 def followed(before: str, after: str, language: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import Reload
@@ -49,8 +50,8 @@ class EditSimulation(Simulation):
 
     def edit(self, text: str = TEXT, **more: Any) -> "Future[EditAnswer]":
         offset = text.index("width") + len("width")
-        question = EditQuestion(0, URI, "a.py", "python", 1, text, offset, (CHANGE,), 0.0)
-        return self.service.edits.submit(replace(question, **more))
+        question = EditQuestion(0, URI, "a.py", "python", 1, text, offset, (CHANGE,))
+        return self.service.edits.submit(structs.replace(question, **more))
 
     def edit_answer(self, **more: Any) -> EditAnswer:
         future = self.edit(**more)

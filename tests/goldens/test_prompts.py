@@ -84,7 +84,7 @@ def test_edit_models(goldens: Goldens) -> None:
         Change("src/b.py", 7, "old one\nsame\n", "new one\nsame\n", "above\n", "below\n"),
         Change("src/a.py", 0, "def a(y):\n", "def a(x):\n", below="    y = x\n", accepted=True),
     )
-    question = EditQuestion(1, "file:///a.py", "src/a.py", "python", 1, text, text.index("= x"), changes, 0.0)
+    question = EditQuestion(1, "file:///a.py", "src/a.py", "python", 1, text, text.index("= x"), changes)
     prompts = {}
     for form in FORMATS:
         prompt = form.prompt(question, EditLimits(), [Extra("src/c.py", "def c(): ...\n")])

@@ -11,9 +11,7 @@ from pathlib import Path
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
-    AskEdit,
     Command,
-    EditAnswered,
     Event,
     HostFacts,
     HostListener,
@@ -29,7 +27,7 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.edits.values import Edit, EditAnswer
+from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.workspace.document import OpenTexts
 
 
@@ -48,11 +46,11 @@ class Heard:
     def __call__(self, event: Event) -> None:
         with self.news:
             match event:
-                case Answered(number, answer):
+                case Answered(number, EditAnswer() as edit):
+                    self.edits[number] = edit
+                case Answered(number, Answer() as answer):
                     self.at_s[number] = time.perf_counter()
                     self.answers.setdefault(number, []).append(answer)
-                case EditAnswered(number, edit):
-                    self.edits[number] = edit
                 case Made(uri, suggestion):
                     self.makes.append((uri, suggestion))
                 case StatusChanged(status):
@@ -90,14 +88,14 @@ class ScriptedHost:
 
     def send(self, command: Command) -> None:
         match command:
-            case Ask(question):
-                self.calls.append(("ask", question))
-                self.ask(question)
-            case AskEdit(edit):
-                self.calls.append(("ask_edit", edit))
+            case Ask(EditQuestion() as edit):
+                self.calls.append(("ask", edit))
                 if "hang" not in edit.text:
                     changed = Edit(0, len(edit.text), edit.text.upper())
-                    self.listener(EditAnswered(edit.number, EditAnswer((changed,), 0.5, "scripted")))
+                    self.listener(Answered(edit.number, EditAnswer((changed,), 0.5, "scripted")))
+            case Ask(Question() as question):
+                self.calls.append(("ask", question))
+                self.ask(question)
             case Load(ticket):
                 self.calls.append(("load",))
                 self.listener(LoadFinished(ticket, True))

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from fastcoder_lsp.completion.protocol import (
     Ask,
-    AskEdit,
     DocumentChanged,
     DocumentClosed,
     Enable,
@@ -374,21 +374,21 @@ def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
 def test_what_cannot_be_opened_is_an_answer_and_tried_again(kinds: Kinds) -> None:
     kinds.failure = OSError("no such thing")
     kinds.gate.clear()
-    edit = EditQuestion(1, "file:///w/a.py", "a.py", "python", 1, "x", 0, (), 0.0)
+    edit = EditQuestion(2, "file:///w/a.py", "a.py", "python", 1, "x", 0, ())
     kinds.host.send(Ask(question(1, "value = word")))
-    kinds.host.send(AskEdit(edit))
+    kinds.host.send(Ask(edit))
     kinds.host.send(Load(1))
     kinds.gate.set()
     kinds.heard.wait(lambda: kinds.heard.loads)
-    assert "no such thing" in str(kinds.heard.edits[1].reason)
+    assert "no such thing" in str(kinds.heard.edits[2].reason)
     assert kinds.heard.loads == [False]
     assert [answer.outcome for answer in kinds.heard.answers[1]] == ["failed"]
     assert kinds.heard.statuses[-1].state == "error"
     kinds.failure = None
-    assert kinds.asks(2) == "WORD"
-    kinds.host.send(AskEdit(replace(edit, number=2)))
-    kinds.heard.wait(lambda: 2 in kinds.heard.edits)
-    assert kinds.heard.edits[2].source == "scripted"
+    assert kinds.asks(3) == "WORD"
+    kinds.host.send(Ask(structs.replace(edit, number=4)))
+    kinds.heard.wait(lambda: 4 in kinds.heard.edits)
+    assert kinds.heard.edits[4].source == "scripted"
 
 
 def test_off_and_on_are_told_where_there_is_nothing_to_switch(kinds: Kinds) -> None:

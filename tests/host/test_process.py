@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from filelock import FileLock
+from msgspec import structs
 
 from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Notice, Use
 from fastcoder_lsp.config import Settings, cache_folder
@@ -247,7 +248,7 @@ def test_a_request_by_key_ends_the_pause_after_crashes(machine: Machine) -> None
     ask(heard, front, 2)
     assert heard.answers[2][0].outcome == "failed", "while one types, nothing is started"
     typed = question(3, "say x")
-    front.send(Ask(replace(typed, request=replace(typed.request, invoked=True))))
+    front.send(Ask(structs.replace(typed, request=replace(typed.request, invoked=True))))
     heard.wait(lambda: 3 in heard.answers)
     assert heard.answers[3][0].outcome == "shown"
 

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
-    AskEdit,
     Counted,
     DocumentChanged,
     DocumentClosed,
@@ -28,7 +28,6 @@ from fastcoder_lsp.completion.protocol import (
     StatusChanged,
     Use,
     Withdraw,
-    WithdrawEdit,
     Worked,
 )
 from fastcoder_lsp.completion.question import Answer
@@ -65,8 +64,8 @@ def test_a_question_comes_as_it_was_asked(place: Place) -> None:
     snapshot = Snapshot("file:///w/\udcff.ipynb", "/w/\udcff.ipynb", "python", -3, HALF, (HALF, "", "two"))
     request = CompletionRequest(snapshot, 4, True, SelectedCompletion(2, 5, "\ud800x"), 7)
     policy = replace(question(1, "").policy, invoked_ms=80.0, alternatives=3, in_words=False)
-    asked = replace(question(2, HALF), request=request, policy=policy)
-    asked = replace(asked, place=type(asked.place)(HALF[:2] + "\ud800x", HALF[5:]))
+    asked = structs.replace(question(2, HALF), request=request, policy=policy)
+    asked = structs.replace(asked, place=type(asked.place)(HALF[:2] + "\ud800x", HALF[5:]))
 
     heard.wait(lambda: place.hosts)
     front.send(Expect(asked, known=True, unserved=False))
@@ -83,18 +82,18 @@ def test_an_edit_and_its_answer_cross_the_socket_unchanged(place: Place) -> None
     front = place.front(heard)
     heard.wait(lambda: place.hosts)
     change = Change("a.py", 3, HALF, "", HALF, "", accepted=True)
-    asked = EditQuestion(4, "file:///w/a.py", "a.py", "python", 7, HALF * 20_000, 5, (change,), 1.5, invoked=True)
+    asked = EditQuestion(4, "file:///w/a.py", "a.py", "python", 7, HALF * 20_000, 5, (change,), invoked=True)
     front.send(DocumentChanged(Path("/w/a.py"), asked.text))
-    front.send(AskEdit(asked))
+    front.send(Ask(asked))
     heard.wait(lambda: 4 in heard.edits)
-    assert place.hosts[0].calls[-1] == ("ask_edit", asked)
+    assert place.hosts[0].calls[-1] == ("ask", asked)
     assert heard.edits[4] == EditAnswer((Edit(0, len(asked.text), asked.text.upper()),), 0.5, "scripted")
 
-    front.send(AskEdit(replace(asked, number=5, text="hang", offset=4)))
-    front.send(WithdrawEdit(5))
-    hanging = replace(asked, number=6, text="hang on", offset=4)
-    front.send(AskEdit(hanging))
-    heard.wait(lambda: place.hosts[0].calls[-1] == ("ask_edit", hanging))
+    front.send(Ask(structs.replace(asked, number=5, text="hang", offset=4)))
+    front.send(Withdraw(5))
+    hanging = structs.replace(asked, number=6, text="hang on", offset=4)
+    front.send(Ask(hanging))
+    heard.wait(lambda: place.hosts[0].calls[-1] == ("ask", hanging))
     next(iter(place.server._fronts))._channel.close()
     heard.wait(lambda: 6 in heard.edits)
     reason = heard.edits[6].reason
@@ -130,7 +129,7 @@ def test_what_a_client_gives_along_comes_with_each_question(place: Place) -> Non
         yanks = tuple(Yank(f"/w/{HALF}.py", line, f"{HALF}\n{line}") for line in range(number % 3))
         along = replace(plain.request.snapshot, extras=tuple(given), definitions=places, yanks=yanks)
         snapshot = replace(along, edited=number % 2 > 0)
-        asked = replace(plain, request=replace(plain.request, snapshot=snapshot))
+        asked = structs.replace(plain, request=replace(plain.request, snapshot=snapshot))
         if number == 8:
             next(iter(place.server._fronts))._texts._of.clear()
         front.send(Ask(asked))
@@ -171,7 +170,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     listener(Notice("no\udcff disk"))
     listener(StatusChanged(Status("error", None, "message", "hint")))
     drawn = replace(trace.tree, draws=(Draw(1, Proposal(np.array([2]), np.array([1.0]))),))  # no matter of a front's
-    listener(Answered(5, replace(answer, trace=(replace(trace, tree=drawn),))))
+    listener(Answered(5, structs.replace(answer, trace=(replace(trace, tree=drawn),))))
 
     heard.wait(lambda: 5 in heard.answers)
     assert heard.answers[5] == [answer]

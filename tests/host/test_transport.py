@@ -39,8 +39,8 @@ def escaped(*body: Any) -> list[Any]:
 
 CHANGE = {"path": "a.py", "line": 0, "old": "", "new": "x"}
 EDIT = {"number": 1, "uri": "file:///a.py", "path": "a.py", "language": "python", "version": 1, "text": "", "offset": 0}
-EDIT |= {"history": [CHANGE], "asked_ms": 0.0}
-QUESTION = {"number": 1, "request": {}, "place": {"before": "", "after": ""}, "policy": {}}
+EDIT |= {"history": [CHANGE], "kind": "edit"}
+QUESTION = {"kind": "completion", "number": 1, "request": {}, "place": {"before": "", "after": ""}, "policy": {}}
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ QUESTION = {"number": 1, "request": {}, "place": {"before": "", "after": ""}, "p
         ["Noticed", math.inf, True],
         ["Load", "1"],
         ["Ask", QUESTION],
-        ["AskEdit", EDIT],
-        ["WithTexts", ["AskEdit", EDIT | {"offset": -1}], [1, 1]],
-        ["WithTexts", ["AskEdit", EDIT | {"history": [CHANGE] * 65}], [1, 1]],
+        ["Ask", EDIT],
+        ["WithTexts", ["Ask", EDIT | {"offset": -1}], [1, 1]],
+        ["WithTexts", ["Ask", EDIT | {"history": [CHANGE] * 65}], [1, 1]],
         ["Expect", QUESTION, True, False],
         ["DocumentChanged", "/w/a.py", "a text that did not come as a difference"],
         ["Use", {}, {}],

@@ -29,7 +29,7 @@ from tests.http.toy_server import PREFIX, ToyServer
 from tests.opened import WAIT_S, opening
 
 TEXT = "def a(x):\n    y = x\n    return y\n"
-ASKED = EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, TEXT.index("= x"), (), 0.0)
+ASKED = EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, TEXT.index("= x"), ())
 CURSORTAB = {"temperature": 0, "top_k": 50, "n": 1, "echo": False, "stream": True}
 STREAM = {"Accept": "text/event-stream"}
 

@@ -253,7 +253,7 @@ def test_an_editors_uri_is_not_sent(serve: Serve, front: Fronts) -> None:
 def test_a_question_for_an_edit_is_not_sent(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     edits = front(server.url, edits_model="zed-industries/zeta-2").service.edits
-    question = EditQuestion(0, URI, "a.py", "python", 1, "only_here = 1\n", 3, (Change("a.py", 0, "", "x\n"),), 0.0)
+    question = EditQuestion(0, URI, "a.py", "python", 1, "only_here = 1\n", 3, (Change("a.py", 0, "", "x\n"),))
     reason = edits.submit(question).result(20).reason
     assert (reason and reason.code) == "edit-remote"
     assert "only_here" not in json.dumps([request.body for request in server.requests])

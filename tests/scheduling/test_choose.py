@@ -20,7 +20,7 @@ def test_a_request_comes_before_all_else() -> None:
     shared, (one, two) = loaded(2, HURRIED)
     shared.work()
     assert chosen(shared) == QUIET
-    edit = EditQuestion(0, "file:///a.py", "a.py", "python", 1, "x", 0, (), 0.0)
+    edit = EditQuestion(0, "file:///a.py", "a.py", "python", 1, "x", 0, ())
     two.service.edits.submit(edit)
     assert chosen(shared) == ["edit", *QUIET]
     two.service.accepted(two.request(START), HURRIED)

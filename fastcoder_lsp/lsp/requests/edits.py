@@ -28,10 +28,10 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from lsprotocol import types
+from msgspec import structs
 from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.completion import reasons
@@ -88,7 +88,9 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
 async def _answer_of_model(session: Session, question: EditQuestion, settings: Settings) -> EditAnswer:
     """The edit model's answer; its prompt holds other files' changes only where `context.enabled` allows them."""
     if settings.context_enabled is False:
-        question = replace(question, history=tuple(one for one in question.history if one.path == question.path))
+        question = structs.replace(
+            question, history=tuple(one for one in question.history if one.path == question.path)
+        )
     if not question.history:
         return EditAnswer(reason=reasons.changed_elsewhere())
     future = session.service.edits.submit(question)
@@ -157,7 +159,6 @@ def _question(
         text=snapshot.text,
         offset=offset,
         history=history,
-        asked_ms=0.0,
         invoked=invoked,
     )
     return session.edits.gate.before(question, facts) or question

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 from typing_extensions import override
 
 from fastcoder_lsp import model as models
@@ -136,11 +137,11 @@ def examples_of(change: FileChange, limits: EditLimits, earlier: tuple[Change, .
         before = text
         cursor = _cursor(lines, places[done[count - 1]])
         question = EditQuestion(
-            count, change.path, change.path, change.language, count, text, cursor, history.changes(at_ms), at_ms
+            count, change.path, change.path, change.language, count, text, cursor, history.changes(at_ms)
         )
         if not question.history:
             continue
-        question = replace(question, history=(*earlier, *question.history))
+        question = structs.replace(question, history=(*earlier, *question.history))
         prompt = FORMAT.prompt(question, limits)
         if prompt is None:
             continue

@@ -103,7 +103,7 @@ def test_examples_are_what_the_server_would_ask() -> None:
     last = Change(
         "src/total.py", 0, "def total(a):\n", "def total(b):\n", "", "    result = a + 1\n    return a, result\n\n"
     )
-    asked = EditQuestion(1, "u", "src/total.py", "python", 1, text, len("def total(b):"), (last,), 0.0)
+    asked = EditQuestion(1, "u", "src/total.py", "python", 1, text, len("def total(b):"), (last,))
     expected = FORMAT.prompt(asked, LIMITS)
     assert expected is not None
     assert down.prompt == expected
@@ -333,7 +333,7 @@ def test_from_commits_to_the_server_s_edit_model(repository: Path, tmp_path: Pat
     try:
         assert model.format.name == "fastcoder-v1"
         runtime = EditRuntime(model, Slots(model.engines, "front"), model.make_drafter())
-        asked = EditQuestion(1, "u", "total.py", "python", 1, "x=1", 0, (Change("total.py", 0, "x=0\n", "x=1\n"),), 0.0)
+        asked = EditQuestion(1, "u", "total.py", "python", 1, "x=1", 0, (Change("total.py", 0, "x=0\n", "x=1\n"),))
         prompt = model.format.prompt(asked, model.limits())
         assert prompt is not None
         latency, tokens = LatencyEstimator(model.costs, lambda: 0.0), tuple(prompt.encode(model.tokenizer))
