@@ -72,7 +72,7 @@ class Inbox:
         self._queued: dict[Path, None] = {}
         self._rescan = self._at_once = True
         self.scanned_at, self._scan_s = time.monotonic(), 0.0  # the end of the last scan, and its CPU time
-        self._storing = self._working = False  # whether the first, the second thread is at work
+        self._storing = self._working = False  # whether the first thread is at work or pauses, the second is at work
 
     def join(self, user: IndexUser) -> None:
         """Add a user who has not joined yet, and its open documents. It gets the earlier notices."""
@@ -155,7 +155,10 @@ class Inbox:
             self.lock.notify_all()
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait until all reported changes can be found; for tests and benchmarks. Returns whether they can."""
+        """Wait until all reported changes can be found, and the next can at once; returns whether that came.
+
+        For tests and benchmarks.
+        """
         with self.lock:
             return self.lock.wait_for(self._is_idle, timeout_s)
 
@@ -164,13 +167,14 @@ class Inbox:
     def take(self) -> ChangeBatch | None:
         """All due changes since the last call; waits for some. None at the end."""
         with self.lock:
-            self._storing = False
-            self.lock.notify_all()
             while not (self.stopping or self._documents):
                 # Read the clock once: a pause that ended between two readings would wait forever.
                 pause_s = self._paused_until - time.monotonic()
-                if pause_s <= 0 and (self._paths or self._folders):
-                    break
+                if pause_s <= 0:
+                    if self._paths or self._folders:
+                        break
+                    self._storing = False
+                    self.lock.notify_all()
                 self.lock.wait(pause_s if pause_s > 0 else None)
             if self.stopping:
                 return None

@@ -146,6 +146,10 @@ def test_everything_is_found_once_no_change_waits() -> None:
     inbox.pause(0)
     assert take(inbox).paths == (Path("/w/a.py"),)
     assert not inbox.settle(0)  # it is being stored
+    inbox.pause(0.2)
+    thread, began = threading.Thread(target=inbox.take), time.monotonic()
+    thread.start()
+    assert inbox.settle(20)
+    assert time.monotonic() - began > 0.1  # the next file would wait
     inbox.stop()
-    assert inbox.take() is None
-    assert inbox.settle(0)
+    thread.join(20)
