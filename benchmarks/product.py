@@ -129,7 +129,7 @@ class LocalEdits:
             return EditAnswer()
         generation = EditGeneration(self._runtime, self._latency, _milliseconds, question, prompt, tokens, spans)
         while not generation.finished:
-            generation.work()
+            generation.do_piece()
         self.ms.append(_milliseconds() - started)
         return generation.answer()
 

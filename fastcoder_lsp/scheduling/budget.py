@@ -160,10 +160,9 @@ class LatencyEstimator:
         slower = self._steps.high()
         return _largest(at_most, lambda rows: slower * self.costs.step_ms(rows) <= ms)
 
-    def rows_at_once(self, at_most: int) -> int:
-        """The widest step that a newer request can wait for, at least of one row."""
-        most_ms = max(CHUNK_MS, _EFFICIENT * self.step_ms(1))
-        return max(self.rows_within(most_ms, at_most), 1)
+    def chunk_ms(self) -> float:
+        """How long a step may take, so that a newer request need not wait."""
+        return max(CHUNK_MS, _EFFICIENT * self.step_ms(1))
 
     def stretch_within(self, ms: float, at_most: int) -> int:
         """The longest stretch of a prompt that fits into `ms`, in tokens; 0 if none does, at least 1 without limit."""

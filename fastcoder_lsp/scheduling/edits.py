@@ -4,7 +4,6 @@ One piece of work at a time, so that any completion comes first. The prompt's KV
 one computes only what follows the first difference. Runs in the scheduler's thread.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,10 +13,9 @@ from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.protocol import Answered, EditModelChanged, HostListener
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import Change, DraftTree, Extra, Pieces, Reason, Rewrite, Snapshot, Verified
+from fastcoder_lsp.core import Change, Extra, Pieces, Reason, Rewrite, Snapshot
 from fastcoder_lsp.core.bounded import number_of_line
-from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
-from fastcoder_lsp.decode.tree import GuardedDrafter
+from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.formats import EditPrompt, answer_tokens, encode_raw
 from fastcoder_lsp.edits.gate import rewrite_probability
@@ -30,6 +28,7 @@ from fastcoder_lsp.prompt.context import Context
 from fastcoder_lsp.runtime.edit_model import MOST_ROWS, EditModel, EditRuntime
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LatencyEstimator, slice_of
+from fastcoder_lsp.scheduling.generation import PacedDecoding
 from fastcoder_lsp.scheduling.model import Loaded, LocalModel, first_stop, logged
 from fastcoder_lsp.workspace.paths import path_of
 
@@ -82,7 +81,7 @@ class EditRequest:
             if self._generation is None or self._generation.question is not self.question:
                 self._generation = None
                 return self._begin(code.edit_model(), code.context)
-            self._generation.work()
+            self._generation.do_piece()
             if self._generation.finished:
                 self.answer(self._generation.answer())
         except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions; completions go on
@@ -223,12 +222,8 @@ def _prompt_for(
     return None, ()
 
 
-class EditGeneration:
-    """The answer to a question for an edit, as far as it is generated.
-
-    `latency` estimates the time of its pieces, and learns from them; `spans` receives the times. `clock` is in
-    milliseconds.
-    """
+class EditGeneration(PacedDecoding):
+    """The answer to a question for an edit, as far as it is generated; `spans` receives the times."""
 
     def __init__(
         self,
@@ -241,16 +236,15 @@ class EditGeneration:
         spans: Spans,
     ) -> None:
         model = runtime.model
-        self._model, self._latency, self._clock = model, latency, clock
-        self.question, self._prompt, self._spans = question, prompt, spans
+        self._model, self.question, self._prompt = model, question, prompt
         tokenizer = model.tokenizer
         piece, end_ids = answer_tokens(tokenizer)
         ends = tuple(tokenizer.control[stop] for stop in prompt.stops if stop in tokenizer.control)
         encoded = ((tokenizer.encode(one.old), tokenizer.encode(one.new)) for one in question.history[-_CHANGES:])
         changes = tuple((tuple(old), tuple(new)) for old, new in encoded)
         self._old = tuple(encode_raw(prompt.old, tokenizer))
-        self._most = min(MOST_ROWS, model.engines.info.max_nodes)
-        room = model.engines.info.context - len(tokens) - self._most
+        nodes = min(MOST_ROWS, model.engines.info.max_nodes)
+        room = model.engines.info.context - len(tokens) - nodes
         request = DecodeRequest(
             prompt=tuple(tokens),
             max_tokens=min(prompt.max_tokens, _LONGER * len(self._old) + _MORE_TOKENS, room),
@@ -259,36 +253,26 @@ class EditGeneration:
             allow=lambda remaining: allowed(tokenizer, remaining),
             cut=lambda text: first_stop(text, prompt.stops),
             document=question.uri,
-            nodes=self._most,
+            nodes=nodes,
             weighed=True,
             rewrite=Rewrite(self._old, ends, changes),
         )
-        drafter = GuardedDrafter(runtime.drafter)
-        self._decoding = Decoding(runtime.slots.of(question.uri), drafter, request, spans, self._stepped)
-        self._rows = 1
+        super().__init__(runtime.slots.of(question.uri), runtime.drafter, request, latency, clock)
+        self.measured_by(spans)
 
     @property
     def finished(self) -> bool:
         """Whether the work is done."""
         return bool(self._decoding.finish)
 
-    def work(self) -> None:
-        """Prefill a stretch of the prompt, or do a step."""
-        decoding, latency, started = self._decoding, self._latency, self._clock()
-        if missing := decoding.missing():
-            decoding.prefill(lambda: False, latency.stretch_within(math.inf, missing))
-            if decoding.computed:  # none if all was copied from another cache
-                latency.prefilled(decoding.computed, self._clock() - started)
-            return
-        if not decoding.prefilled:
-            decoding.prefill(lambda: False)
-        decoding.step(max(latency.rows_at_once(self._most), decoding.rows()))
-        latency.stepped(self._rows, self._clock() - started)
+    def do_piece(self) -> None:
+        """Prefill a stretch of the prompt, or do a step, short enough for a newer request to wait for."""
+        self.work(self.latency.chunk_ms(), in_any_case=True)
 
     def answer(self) -> EditAnswer:
         """The edits that the whole answer makes, or why there is none."""
         decoded, question, prompt = self._decoding.result(), self.question, self._prompt
-        with self._spans.measure("post"):
+        with self._decoding.spans.measure("post"):
             complete = decoded.finish in {"stop", "eos"}
             new = self._model.format.read(prompt, decoded.text, complete=complete)
             start, end = prompt.region_start, prompt.region_end
@@ -302,8 +286,5 @@ class EditGeneration:
             reason=None if edits else reasons.no_edit(),
             cut=not complete,
             counts=decoded.counts,
-            ms=self._spans.close(),
+            ms=self._decoding.spans.close(),
         )
-
-    def _stepped(self, tree: DraftTree, _verified: Verified) -> None:
-        self._rows = len(tree)

@@ -19,6 +19,7 @@ from fastcoder_lsp.core import (
     CompletionRequest,
     Counts,
     DraftTree,
+    Engine,
     EngineInfo,
     Pieces,
     RawPrompt,
@@ -32,6 +33,7 @@ from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.decode.tree import GuardedDrafter
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import (
     TextAround,
@@ -222,39 +224,21 @@ class Generation(ABC):
         return stop_rule(self.place.before, self.place.after, self.snapshot.language)
 
 
-class LocalGeneration(Generation):
-    """A text that the model on this machine generates.
-
-    `latency` estimates the time of its pieces, and learns from them. `snapshot` has the text of `place`. `head`: a
-    beginning of the text that the model does not generate. `clock` is in milliseconds.
-    """
+class PacedDecoding:
+    """A decoding in pieces of `clock`'s milliseconds. `latency` estimates their time, and learns from them."""
 
     def __init__(
-        self,
-        runtime: Runtime,
-        latency: LatencyEstimator,
-        clock: Clock,
-        snapshot: Snapshot,
-        place: CursorContext,
-        request: DecodeRequest,
-        head: str = "",
+        self, engine: Engine, drafter: Drafter, request: DecodeRequest, latency: LatencyEstimator, clock: Clock
     ) -> None:
-        super().__init__(snapshot, place)
-        self.runtime, self.latency, self.clock = runtime, latency, clock
-        self.context = runtime.prompts.context_of(snapshot.uri)
-        self.interim = runtime.is_interim(snapshot.uri)
-        self._head = head
-        self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
+        self.latency, self.clock = latency, clock
+        self._decoding = Decoding(engine, GuardedDrafter(drafter), request, Spans(), on_step=self._stepped)
+        self._most = min(request.nodes, engine.info.max_nodes)
         self._rows = 1
-        engine, drafter = runtime.engine_for(snapshot.uri), GuardedDrafter(runtime.drafter)
-        self._decoding = Decoding(engine, drafter, request, Spans(), on_step=self._stepped)
-        self._most = min(request.nodes, runtime.info.max_nodes)
         self._cached = 0  # tokens in its KV cache after the last piece
 
-    @override
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """Prefill a stretch, or do a step."""
-        assert not self.finished, "all is said"
+        """Prefill a stretch, or do a step; False where neither fits into `room_ms`, unless it runs `in_any_case`."""
+        assert not self._decoding.finish, "all is said"
         decoding, latency, started = self._decoding, self.latency, self.clock()
         if missing := decoding.missing():
             tokens = latency.stretch_within(math.inf if in_any_case else room_ms, missing)
@@ -275,22 +259,58 @@ class LocalGeneration(Generation):
         self._cached = len(decoding.engine.cached())
         return fits
 
-    @override
     def fits(self, room_ms: float) -> bool:
+        """Whether the next piece fits into `room_ms`."""
         decoding, latency = self._decoding, self.latency
         if missing := decoding.missing():
             return latency.stretch_within(room_ms, missing) > 0
         least = decoding.rows()
         return latency.rows_within(room_ms, least) >= least
 
-    @override
     def piece_ms(self) -> float:
-        if self.finished:
+        """How long the next piece usually takes."""
+        if self._decoding.finish:
             return 0.0
         latency = self.latency
         if missing := self._decoding.missing():
             return latency.prefill_ms(latency.stretch_within(math.inf, missing))
         return latency.step_ms(max(self._rows, self._decoding.rows()))
+
+    def lost_cache(self) -> bool:
+        """Whether other work has evicted its KV cache since its last piece."""
+        return not self._decoding.finish and len(self._decoding.engine.cached()) < self._cached
+
+    def measured_by(self, spans: Spans) -> None:
+        """Add its times to `spans` from now on."""
+        self._decoding.spans = spans
+
+    def _stepped(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 others trace it
+        self._rows = len(tree)
+
+
+class LocalGeneration(PacedDecoding, Generation):
+    """A text that the model on this machine generates.
+
+    `snapshot` has the text of `place`. `head`: a beginning of the text that the model does not generate.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        latency: LatencyEstimator,
+        clock: Clock,
+        snapshot: Snapshot,
+        place: CursorContext,
+        request: DecodeRequest,
+        head: str = "",
+    ) -> None:
+        Generation.__init__(self, snapshot, place)
+        PacedDecoding.__init__(self, runtime.engine_for(snapshot.uri), runtime.drafter, request, latency, clock)
+        self.runtime = runtime
+        self.context = runtime.prompts.context_of(snapshot.uri)
+        self.interim = runtime.is_interim(snapshot.uri)
+        self._head = head
+        self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
 
     @override
     def answer_ms(self) -> float:
@@ -301,17 +321,9 @@ class LocalGeneration(Generation):
         self.latency.answered(took_ms)
 
     @override
-    def lost_cache(self) -> bool:
-        return not self.finished and len(self._decoding.engine.cached()) < self._cached
-
-    @override
     def can_branch(self) -> bool:
         """Whether its KV cache is still its document's, and so holds its prompt; not after the caches were swapped."""
         return self._decoding.engine is self.runtime.engine_for(self.snapshot.uri)
-
-    @override
-    def measured_by(self, spans: Spans) -> None:
-        self._decoding.spans = spans
 
     @property
     @override
@@ -371,8 +383,9 @@ class LocalGeneration(Generation):
         unsure = unsure_at(suggestion.text, certainty, around)
         return replace(suggestion, work=work, interim=self.interim, unsure=unsure)
 
+    @override
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
-        self._rows = len(tree)
+        super()._stepped(tree, verified)
         self._tracer(tree, verified)
 
 

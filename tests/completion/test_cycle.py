@@ -25,7 +25,7 @@ PARTS = {
         "Scheduler.turn",
         "Scheduler._run",
         "Client.serve",
-        "LocalGeneration.work",
+        "PacedDecoding.work",
         "Decoding.step",
         "_Borrowed.step",
     ],

@@ -339,7 +339,7 @@ def test_from_commits_to_the_server_s_edit_model(repository: Path, tmp_path: Pat
         latency, tokens = LatencyEstimator(model.costs, lambda: 0.0), tuple(prompt.encode(model.tokenizer))
         generation = EditGeneration(runtime, latency, lambda: 0.0, asked, prompt, tokens, Spans())
         while not generation.finished:
-            generation.work()
+            generation.do_piece()
         assert apply("x=1", generation.answer().edits) == "x=2"
     finally:
         model.engines.close()
