@@ -171,7 +171,11 @@ def _renamed(
     elsewhere = {one.scope for one in new if one.bound and one not in before}
     if binds or (any(one.bound for one in places) and not elsewhere & set(scopes.around(region))):
         passed = any(min(made, default=0) < one.at < max(made, default=0) for one in places)
-        if (passed and not binds) or len(places) > MOST_EDITS or any(one.shorthand or one.unclear for one in places):
+        if (
+            (passed and not binds)
+            or len(places) > MOST_EDITS
+            or any(one.shorthand or one.unclear or one.called for one in places)
+        ):
             return groups
         return [*groups, [one.at for one in places]]
     beside = {one.line for one in wanted}

@@ -62,7 +62,13 @@ _CASE: Final = re.compile(r"(?<![\w.])(?:case|default)\b")
 _ARROW_FUNCTION: Final = re.compile(r"\bfn\s*&?\s*(\()")
 _USED: Final = re.compile(r"\)\s*use\s*$")
 _NAMED_HEAD: Final = re.compile(r".*\b(?:fn|func)\s+\w+[^(;{}]*(\()", re.DOTALL)
-_INITIALIZED: Final = re.compile(r"(?:,|(\))\s*(?:noexcept\s*)?(?<!:):)\s*[\w:]+(?:<[^<>]*>)?\s*$")
+_MADE: Final = re.compile(r"\bnew\b\s*(?:[\w.]+(?:<[^()]*>)?)?\s*$")
+_INITIALIZED: Final = {
+    "cpp": re.compile(r"(?:,|(\))\s*(?:noexcept\s*)?(?<!:):)\s*[\w:]+(?:<[^<>]*>)?\s*$"),
+    "csharp": re.compile(r"(?:,|(\))\s*:)\s*(?:base|this)\s*$"),
+}
+_INITIALIZING: Final = re.compile(r"\)\s*:\s*(?=(?:this\.)?\w+\s*=(?!=)|(?:(?:super|this)(?:\.\w+)?|assert)\s*\()")
+_CONSTRUCTOR: Final = re.compile(r"\s*(?:@\w+\s+)*(?:const\s+)?[\w.]+")
 _SUB: Final = re.compile(r"\bsub\b\s*[\w:]*\s*$")
 STATEMENT: Final = re.compile(r"[;{}]")
 
@@ -281,7 +287,8 @@ class CodeBlocks(CodeText):
 
     def _braces(self) -> list["_Found"]:
         further: Mapping[str, Sequence[Callable[[], Iterable[_Found]]]] = {
-            **dict.fromkeys((*SCRIPT, "java", "csharp", "dart"), (self._arrows,)),
+            **dict.fromkeys((*SCRIPT, "java", "csharp"), (self._arrows,)),
+            "dart": (self._arrows, self._constructors),
             "kotlin": (self._expressions,),
             "php": (self._arrow_functions,),
             "rust": (self._rust,),
@@ -303,9 +310,13 @@ class CodeBlocks(CodeText):
         body, end, kind = opener, self._pairs[opener], ScopeKind.BLOCK
         if self._language == "scala" and _GENERATORS.fullmatch(text, start, opener + 1):
             return
-        if (function := self._function_head(opener, head)) >= 0:
+        if self._language in ("csharp", "java", "groovy") and self._is_made(opener):
+            if self._language == "csharp":
+                return
+            start, kind = opener, ScopeKind.CLASS
+        elif (function := self._function_head(opener, head)) >= 0:
             start, kind = function, ScopeKind.FUNCTION
-            body = self._pairs.get(start, opener) if self._language == "cpp" else opener
+            body = self._pairs.get(start, opener) if self._language in _INITIALIZED else opener
         elif _CLASS_HEAD.search(own) and not control:
             start, kind = opener, ScopeKind.CLASS
         elif (listed := self._block_head(opener)) > opener and not text.startswith("when", start):
@@ -316,6 +327,25 @@ class CodeBlocks(CodeText):
             end = self._last_branch(end)
         self._bodies.add(opener)
         yield start, body, end, kind
+
+    def _is_made(self, opener: int) -> bool:
+        """Whether a brace follows a new object's arguments."""
+        start = self._opener_of.get(self._close_before(opener), 0)
+        return self._text[start] == "(" and _MADE.search(self._text, max(start - MOST_BESIDE, 0), start) is not None
+
+    def _constructors(self) -> Iterator["_Found"]:
+        """Dart's constructors with the values of members."""
+        text = self._text
+        for found in _INITIALIZING.finditer(text):
+            start = self._opener_of.get(found.start(), 0)
+            if self.quoted(found.start()) or not _CONSTRUCTOR.fullmatch(text, self.line_of(start), start):
+                continue
+            end = self._after(found.end(), ";{")
+            while text[end : end + 1] == "{" and text[self._close_before(end)] in "=,:?>":  # a value
+                end = self._after(self._pairs[end] + 1, ";{")
+            if text[end : end + 1] == "{":
+                self._bodies.add(end)
+            yield start, found.start(), self._pairs.get(end, end), ScopeKind.FUNCTION
 
     def _block_head(self, opener: int) -> int:
         """Where the parameters end that a block begins with; -1 if it has none."""
@@ -370,9 +400,9 @@ class CodeBlocks(CodeText):
             start = opener - len(head) + named.start(1)
             if (close := self._pairs.get(start, opener)) < opener and not STATEMENT.search(text, close, opener):
                 return start
+        if (start := self._before_initializers(opener)) >= 0:
+            return start
         if (parameters := _AFTER_PARAMETERS.search(head)) is None:
-            if self._language == "cpp":
-                return self._before_initializers(opener)
             return self._before_type(opener) if self._language in SCRIPT else -1
         start = self._opener_of.get(opener - len(head) + parameters.start(), -1)
         if (used := _USED.search(text, max(start - MOST_BESIDE, 0), max(start, 0))) is not None:
@@ -384,15 +414,15 @@ class CodeBlocks(CodeText):
         return -1
 
     def _close_before(self, at: int) -> int:
-        """The offset of the last sign before `at` that is no blank, among a few; -1 if there is none."""
-        first = max(at - 9, 0)
+        """The offset of the last sign before `at` that is no blank, among some; -1 if there is none."""
+        first = max(at - 80, 0)
         return first + len(text) - 1 if (text := self._text[first:at].rstrip()) else -1
 
     def _before_initializers(self, opener: int) -> int:
         """The bracket of a constructor's parameters before the values of members; -1 if there is none."""
-        text, at = self._text, opener
-        while (start := self._opener_of.get(self._close_before(at), -1)) >= 0:
-            if (more := _INITIALIZED.search(text, max(start - MOST_BESIDE, 0), start)) is None:
+        text, at, value = self._text, opener, _INITIALIZED.get(self._language)
+        while value is not None and (start := self._opener_of.get(self._close_before(at), -1)) >= 0:
+            if (more := value.search(text, max(start - MOST_BESIDE, 0), start)) is None:
                 return -1
             if more[1]:
                 return self._opener_of.get(more.start(1), -1)
@@ -471,7 +501,9 @@ class CodeBlocks(CodeText):
             if self._language == "scala":
                 column = width(indent(text[self.line_of(start) : start]))
                 end = min(end, self._dedented(body, column, self._opener(start)))
-            yield start, arrow.start(), end, ScopeKind.FUNCTION
+            head = -1 if word else self._before_initializers(close + 1)
+            start, body = (start, arrow.start()) if head < 0 else (head, self._pairs[head])
+            yield start, body, end, ScopeKind.FUNCTION
 
     def _rust(self) -> Iterator["_Found"]:
         """Closures, and the arms of `match`."""

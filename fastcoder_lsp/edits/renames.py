@@ -62,12 +62,17 @@ def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made
     names = scopes.names(new)
     mine = [one for one in names if one.at in made]
     others = [one for one in names if one.at not in made and not one.free]
-    if not mine or any(one.free for one in mine):
+    if not mine or any(one.free or one.called for one in mine):
         return ()
     uses = sorted([*(one for one in scopes.names(old) if not one.free), *mine], key=lambda one: one.at)
     owner = dict(zip(uses, scopes.owners(uses), strict=True))
     variable = owner[mine[0]]
     places = [one for one in uses if one not in mine and owner[one] == variable]
+    if any(one.called for one in places):
+        calls = scopes.calls(old, [one for one in uses if one.bound and owner[one] == variable])
+        if calls is None:
+            return ()
+        places = places if calls else [one for one in places if not one.called]
     if not 0 < len(places) <= MOST_EDITS or any(owner[one] != variable for one in mine):
         return ()
     if any(variable.scope in scopes.around(one.scope) for one in others):

@@ -12,7 +12,16 @@ from typing import Final, NamedTuple
 
 from fastcoder_lsp.edits.blocks import FILE, STATEMENT, CodeBlocks, CodeScope, ScopeKind
 from fastcoder_lsp.edits.code_text import MOST_BESIDE, MOST_NAMES
-from fastcoder_lsp.edits.signs import binds, has_own_bindings, is_other, is_outer, is_property, is_unclear
+from fastcoder_lsp.edits.signs import (
+    binds,
+    has_own_bindings,
+    holds_function,
+    is_called,
+    is_other,
+    is_outer,
+    is_property,
+    is_unclear,
+)
 from fastcoder_lsp.syntax import CLOSER_OF, INDENTED, KNOWN, SCRIPT
 
 _DECLARED: Final = (KNOWN - INDENTED) | {"lua", "perl", "shellscript"}  # an assignment to a new name is an error there
@@ -31,6 +40,7 @@ _NAME_FIRST: Final = SCRIPT | {
 _IN_ORDER: Final = _DECLARED - SCRIPT - {"shellscript"}  # a declaration holds from its end on
 _AGAIN: Final = frozenset({"lua", "perl", "rust"})  # a second declaration in a block is another variable
 _CLOSED: Final = frozenset({"php", "ruby"})  # a function sees no variables of the code around it
+_SEEN_BY_DEFAULTS: Final = SCRIPT | {"ruby", "kotlin", "julia", "r", "groovy"}  # a default may use other parameters
 _SIGILS: Final = frozenset({"perl", "php"})
 _ARROW_MEMBERS: Final = frozenset({"c", "cpp", "cuda-cpp", "objective-c", "objective-cpp", "perl", "php"})
 _NAMED: Final = frozenset(
@@ -38,6 +48,7 @@ _NAMED: Final = frozenset(
 )  # `name=` in a call
 _COMPREHENSION: Final = re.compile(r"\b(?:for|in|if)\b|\basync\s+for\b")
 _MEMBER: Final = re.compile(r"(?:(?<!\.)\.|\?\.|::)\s*$")
+_MEMBER_IN_SCALA: Final = re.compile(r"\.\s*$")
 _POINTED: Final = re.compile(r"->\s*$")
 _ASSIGNED: Final = re.compile(r"\s*(?::=|(?:[-+*/%&|^@]|//|\*\*|>>|<<|\?\?|&&|\|\|)?=(?![=>~])|\+\+|--|=>)")
 _CHANGED: Final = re.compile(r"\s*(?:[-+*/%&|^@]|//|\*\*|>>|<<|\?\?|&&|\|\|)=(?![=>])")
@@ -56,11 +67,13 @@ _DECLARING_BRACELESS: Final = re.compile(
 )
 _BRACELESS: Final = frozenset({"kotlin", "scala", "swift"})  # no pattern has braces
 _DECLARING_TYPED: Final = re.compile(
-    rf"(?:^|[\s(;{{])(?:(?:const|var|auto|final|import)\b(?:[^=;{{}}()]*|\s*\([^=;()]*){_DECLARING_WORDS}"
+    rf"(?:^|[\s(;{{])(?:(?:const|var|auto|final|import)\b(?:(?:(?!\sin\s)[^=;{{}}()])*|\s*\([^=;()]*){_DECLARING_WORDS}"
 )
 _FOR: Final = re.compile(r"(?:^|[\s(;{\[])for\b(?:(?!\s(?:in|of)\s)[^=;])*$")
 _VAR: Final = re.compile(r"(?:^|[\s(;{])var\b[^;]*$")
-_MODIFIER: Final = re.compile(r"\b(?:mut|ref|public|private|protected|readonly|vararg|inout|val|var|_)$")
+_MODIFIER: Final = re.compile(
+    r"\b(?:mut|ref|public|private|protected|readonly|vararg|inout|noinline|crossinline|val|var|_)$"
+)
 _NO_TYPE: Final = (
     r"(?!(?:return|throw|throws|delete|await|yield|else|case|goto|new|in|not|raise|del|typeof|sizeof|if|while|do|and|or"
     r"|package|using|namespace|import|instanceof)\b)"
@@ -98,6 +111,7 @@ class NameUse:
     unclear: bool  # whether it is another thing's name, too, or may mean another variable
     changed: bool  # whether it is bound here to a value that is made of its own
     since: int  # where the binding begins to hold
+    called: bool  # whether it is called, and may be a method's name
 
 
 class CodeScopes(CodeBlocks):
@@ -150,6 +164,17 @@ class CodeScopes(CodeBlocks):
         """The variable that a name means at an offset, whose occurrences are `names`."""
         return self._owner(self.innermost(at), at, *_bindings(names))
 
+    def calls(self, name: str, bindings: Sequence[NameUse]) -> bool | None:
+        """Whether a call of a variable's old name calls the variable; None where nothing tells."""
+        declared = re.search(rf"\bfun\s+(?:<[^>]*>\s*)?(?:[\w<>?]+\.)?{re.escape(name)}\s*\(", self._text) is not None
+        for one in bindings:
+            start = max(self._opener(one.at) + 1, one.at - MOST_BESIDE, 0)
+            lead = self._text[start : one.at]
+            after = re.compile(r"\w+(.*)").match(self._text, one.at)
+            if after is not None:
+                return holds_function(self._language, lead, after[1], declared=declared)
+        return None
+
     def _owner(self, scope: int, at: int, bindings: "dict[int, list[int]]", outer: set[int]) -> Variable:
         """The variable that a name means at `at` in `scope`; `bindings`: scope → where each of its bindings begins."""
         skips = self._language == "python" or self._language in SCRIPT  # no method sees the names of its class
@@ -195,7 +220,7 @@ class CodeScopes(CodeBlocks):
         assigned = _ASSIGNED.match(after) is not None
         embedded = self._hole(at) is not None
         free = (
-            _MEMBER.search(before) is not None
+            (_MEMBER_IN_SCALA if self._language == "scala" else _MEMBER).search(before) is not None
             or (self._language in _ARROW_MEMBERS and _POINTED.search(before) is not None)
             or is_other(self._language, before, after, embedded=embedded)
         )
@@ -228,11 +253,11 @@ class CodeScopes(CodeBlocks):
             self._braced and following == "(" and scope is not None and scope.is_class and not before.strip(" \t*#")
         )
         member = (
-            self._language == "cpp"
+            self._language in ("cpp", "dart")
             and scope is not None
             and opener == self._opener(scope.start)
             and previous in (",", ":")
-            and following in ("(", "{")
+            and (following in ("(", "{") if self._language == "cpp" else assigned)
         )
         free = free or member or (not parameter and (named or key or method or (script and self._is_markup(at, end))))
         shorthand = not free and (script or self._language == "rust") and self._is_shorthand(at, end, opener)
@@ -249,7 +274,13 @@ class CodeScopes(CodeBlocks):
             since = self._since(end, number) if self._language in _IN_ORDER else at
         elif bound and scope is not None:
             since = scope.start
-        elif scope is not None and in_head and not script and not outer and scope.kind is not ScopeKind.BLOCK:
+        elif (
+            scope is not None
+            and in_head
+            and self._language not in _SEEN_BY_DEFAULTS
+            and not outer
+            and scope.kind is not ScopeKind.BLOCK
+        ):
             number = scope.parent  # a default value, a type or a base
         elif (
             scope is not None
@@ -262,7 +293,8 @@ class CodeScopes(CodeBlocks):
         unclear = is_unclear(self._language, before, after) or (
             bracket == "(" and is_property(self._language, text[max(opener - MOST_BESIDE, 0) : at])
         )
-        return NameUse(at, line, number, free, bound, parameter, outer, shorthand, unclear, changed, since)
+        called = not (free or bound) and is_called(self._language, after)
+        return NameUse(at, line, number, free, bound, parameter, outer, shorthand, unclear, changed, since, called)
 
     def _is_bound(self, at: int, end: int, before: str, after: str, opener: int) -> bool:
         """Whether a name that is no parameter is bound here."""
@@ -407,8 +439,11 @@ class CodeScopes(CodeBlocks):
     def _is_markup(self, at: int, end: int) -> bool:
         """Whether a name is an attribute's, or text between tags."""
         before, after = self._text[max(at - MOST_BESIDE, 0) : at], self._text[end : end + MOST_BESIDE]
-        if after[:2] in ("={", '="', "='"):
-            return re.search(r"<[A-Za-z][\w.]*(?:\s[^<>]*(?:=>[^<>]*)*)?\s$", before) is not None
+        if re.search(r"</?\w[\w.]*-$" if after[:1] != "-" else r"</?(?:\w[\w.]*-)*$", before) is not None:
+            return True
+        if re.match(r"(?:-[\w-]*)?=[{\"']", after) is not None or re.search(r"\w-$", before) is not None:
+            attribute = re.search(r"<[A-Za-z][\w.-]*(?:\s[^<>]*(?:=>[^<>]*)*)?\s(?:[\w:-]*[-:])?$", before)
+            return attribute is not None and re.match(r"(?:-[\w-]*)?(?:=[{\"']|[\s/>])", after) is not None
         return (
             re.search(r"[\w\"'}/]>[^<>{}();=]*(?:\{[^{}]*\}[^<>{}();=]*)*$", before) is not None
             and re.match(r"[^<>{}();=]*(?:\{(?:[^{}]|\{[^{}]*\})*\}[^<>{}();=]*)*</?[\w>]", after) is not None
@@ -440,7 +475,7 @@ class CodeScopes(CodeBlocks):
         return self._is_listed(opener, scope) and self._is_named(before.rstrip(), after, scope, opener)
 
     def _is_indented_parameter(self, before: str, scope: CodeScope, opener: int) -> bool:
-        separated = before[-1:] in ("(", ",", "*", "&")
+        separated = re.search(r"[(,]\s*[*&]*$", before) is not None
         if self._text.startswith("lambda", scope.start):
             return self._opener(scope.start) == opener and (before[-1:] in (",", "*") or before.endswith("lambda"))
         if scope.kind is ScopeKind.BLOCK and self._language == "ruby":

@@ -11,7 +11,11 @@ from fastcoder_lsp.syntax import INDENTED, SCRIPT
 _OTHER_BEFORE: Final = {
     "ruby": re.compile(r"[@$]$|(?<![\w\":]):$|\bdef\s+(?:self\.)?$|\b(?:alias|undef)\b.*$"),
     "dart": re.compile(r"\.\.$"),
+    "kotlin": re.compile(r"\bfun\s+(?:<[^>]*>\s*)?(?:[\w<>?]+\.)?$"),
     "lua": re.compile(r":\s*$|\bgoto\s+$"),
+    **dict.fromkeys(
+        ("c", "cpp", "cuda-cpp", "objective-c", "objective-cpp"), re.compile(r"\b(?:struct|union|enum|goto)\s+$")
+    ),
     **dict.fromkeys(SCRIPT, re.compile(r"#$|(?:^|[{,;}])\s*(?:static\s+)?(?:get|set|static)\s+$")),
 }
 """What stands before another kind of name."""
@@ -24,6 +28,8 @@ _VARIABLE_BEFORE: Final = {
 _OTHER_AFTER: Final = {
     "ruby": re.compile(r"[?!](?!=)|\(|:(?!:)"),
     "perl": re.compile(r"[\[{]"),  # an element of another variable
+    **dict.fromkeys(("java", "elixir"), re.compile(r"\s*\(")),  # no call calls a variable
+    **dict.fromkeys(("rust", "cpp", "cuda-cpp", "objective-cpp"), re.compile("::")),
 }
 """What stands after another kind of name."""
 _NAMES_ITSELF: Final = re.compile(r"\$\$$|@\$$|%\$$|\{$")  # in Perl: the name of a reference
@@ -57,8 +63,19 @@ _UNCLEAR: Final = {
     **dict.fromkeys(("java", "csharp"), (re.compile(r"\bcase\s+[\w.<>]+\s+$"), re.compile(""))),
 }
 """What stands before and after a name that is a variable's and another one's at once, or whose scope is unknown."""
+_CALLED: Final = frozenset({"kotlin", "csharp", "cpp", "cuda-cpp", "objective-cpp", "dart", "groovy"})
+"""Languages where a call of a name may call a variable, or a method of the class around it."""
+_VALUE: Final = (
+    r"(?:std::)?(?:u?int\d*(?:_t)?|u?long|u?short|s?byte|u?char|bool(?:ean)?|float|double|decimal|string(?:_view)?|size_t"
+    r"|num|U?Int|U?Long|U?Short|U?Byte|Char|Boolean|Float|Double|String|Integer|list|vector|map|set|List|Map|Set)"
+    r"\b(?:<[^()]*>)?"
+)
+"""Types whose values nobody calls."""
+_VALUE_BEFORE: Final = re.compile(rf"(?<![\w.:<]){_VALUE}(?:\[\])*[\s?&*]+$")
+_VALUE_AFTER: Final = re.compile(rf"\s*:\s*{_VALUE}")
+_FUNCTION_AFTER: Final = re.compile(r"\s*:[^=,]*?\)\s*->")
 _PROPERTY: Final = re.compile(
-    r"\b(?:class|record|object)\s+\w+(?:<[^()\n]*>)?[^(){};=\n]*\([^{};]*$"
+    r"\b(?:class|record|object)\s+\w+(?:<[^()\n]*>)?[^(){};=\n]*\((?:[^(){};]|\((?:[^()]|\([^()]*\))*\))*$"
     r"|[(,]\s*(?:(?:public|private|protected|internal|readonly|override)\s+)+(?:(?:val|var)\s+)?[\w?|\\]*\s*\$?$"
 )
 
@@ -79,7 +96,27 @@ def is_other(language: str, before: str, after: str, *, embedded: bool) -> bool:
         return False
     if language == "perl":
         return _NAMES_ITSELF.search(before) is None
-    return not (after.startswith(":") and _TERNARY.search(before) is not None)
+    return not (re.match(":(?!:)", after) is not None and _TERNARY.search(before) is not None)
+
+
+def is_called(language: str, after: str) -> bool:
+    """Whether a name is called, and may be a method's."""
+    return language in _CALLED and after.lstrip().startswith("(")
+
+
+def holds_function(language: str, before: str, after: str, *, declared: bool) -> bool | None:
+    """Whether the variable that is declared here is what a call of its name calls; None where nothing tells.
+
+    `declared`: whether the document declares a function of its name.
+    """
+    if language != "kotlin":  # a variable hides a method of its name
+        return _VALUE_BEFORE.search(before) is None or after.lstrip().startswith("(")
+    if _FUNCTION_AFTER.match(after) is not None:
+        return True
+    if _VALUE_AFTER.match(after) is not None:
+        return False
+    typed = after.lstrip().startswith(":")
+    return None if typed != declared else not declared
 
 
 def is_outer(language: str, before: str) -> bool:
