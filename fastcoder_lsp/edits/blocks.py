@@ -65,7 +65,8 @@ _NAMED_HEAD: Final = re.compile(r".*\b(?:fn|func)\s+\w+[^(;{}]*(\()", re.DOTALL)
 _MADE: Final = re.compile(r"\bnew\b\s*(?:[\w.]+(?:<[^()]*>)?)?\s*$")
 _INITIALIZED: Final = {
     "cpp": re.compile(r"(?:,|(\))\s*(?:noexcept\s*)?(?<!:):)\s*[\w:]+(?:<[^<>]*>)?\s*$"),
-    "csharp": re.compile(r"(?:,|(\))\s*:)\s*(?:base|this)\s*$"),
+    "csharp": re.compile(r"(\))\s*:\s*(?:base|this)\s*$"),
+    "kotlin": re.compile(r"(\))\s*:\s*(?:super|this)\s*$"),
 }
 _INITIALIZING: Final = re.compile(r"\)\s*:\s*(?=(?:this\.)?\w+\s*=(?!=)|(?:(?:super|this)(?:\.\w+)?|assert)\s*\()")
 _CONSTRUCTOR: Final = re.compile(r"\s*(?:@\w+\s+)*(?:const\s+)?[\w.]+")
@@ -287,17 +288,16 @@ class CodeBlocks(CodeText):
 
     def _braces(self) -> list["_Found"]:
         further: Mapping[str, Sequence[Callable[[], Iterable[_Found]]]] = {
-            **dict.fromkeys((*SCRIPT, "java", "csharp"), (self._arrows,)),
-            "dart": (self._arrows, self._constructors),
+            **dict.fromkeys((*SCRIPT, "java", "csharp", "dart"), (self._arrows,)),
             "kotlin": (self._expressions,),
             "php": (self._arrow_functions,),
             "rust": (self._rust,),
             "scala": (self._arrows, self._expressions, self._cases, self._comprehensions),
             "swift": (self._cases,),
         }
-        found = list[_Found]()
+        found = list(self._constructors()) if self._language == "dart" else []
         for opener in self._openers:
-            if self._text[opener] == "{" and self._text[max(opener - 1, 0)] != "$":
+            if self._text[opener] == "{" and self._text[max(opener - 1, 0)] != "$" and opener not in self._bodies:
                 found += self._brace(opener)
         return [*found, *(one for finder in further.get(self._language, ()) for one in finder()), *self._loops()]
 
@@ -394,7 +394,8 @@ class CodeBlocks(CodeText):
     def _parameters_before(self, opener: int, head: str) -> int:
         """The bracket that may open the parameters of a function; -1 if there is none."""
         text = self._text
-        if self._language in SCRIPT and head.rstrip()[-1:] in (":", "|", "&", "<"):  # a type
+        before_values = (":", "|", "&", "<") if self._language in SCRIPT else (",",) if self._language == "dart" else ()
+        if head.rstrip()[-1:] in before_values:  # or before a type
             return -1
         if self._language in ("rust", "swift") and (named := _NAMED_HEAD.search(head)) is not None:
             start = opener - len(head) + named.start(1)

@@ -439,6 +439,9 @@ class CodeScopes(CodeBlocks):
     def _is_markup(self, at: int, end: int) -> bool:
         """Whether a name is an attribute's, or text between tags."""
         before, after = self._text[max(at - MOST_BESIDE, 0) : at], self._text[end : end + MOST_BESIDE]
+        tag = re.search(r"(?:(?:^|[^\w)\]])<|</)$", before) is not None and self._text[at].islower()
+        if tag and self._language != "typescript" and after[:1] in (" ", "\n", "/", ">"):
+            return True
         if re.search(r"</?\w[\w.]*-$" if after[:1] != "-" else r"</?(?:\w[\w.]*-)*$", before) is not None:
             return True
         if re.match(r"(?:-[\w-]*)?=[{\"']", after) is not None or re.search(r"\w-$", before) is not None:
@@ -507,7 +510,7 @@ class CodeScopes(CodeBlocks):
             return True
         if self._language in _NAME_FIRST:
             return first and following in (":", ",", ")", "=", "?", "]")
-        typed = re.search(r"[\w*&\]>.]$", before) is not None
+        typed = re.search(r"[\w*&\]>.?]$|\bFunction(?:<[^()]*>)?\([^()]*\)$", before) is not None
         ends = re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", after).lstrip()[:1] in (",", ")", "=", "}", "]")
         return ends and (typed or (first and text.startswith(("->", "=>"), scope.body)))
 

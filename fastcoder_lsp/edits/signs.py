@@ -10,7 +10,7 @@ from fastcoder_lsp.syntax import INDENTED, SCRIPT
 
 _OTHER_BEFORE: Final = {
     "ruby": re.compile(r"[@$]$|(?<![\w\":]):$|\bdef\s+(?:self\.)?$|\b(?:alias|undef)\b.*$"),
-    "dart": re.compile(r"\.\.$"),
+    "dart": re.compile(r"(?<!\.)\.\.$"),
     "kotlin": re.compile(r"\bfun\s+(?:<[^>]*>\s*)?(?:[\w<>?]+\.)?$"),
     "lua": re.compile(r":\s*$|\bgoto\s+$"),
     **dict.fromkeys(
@@ -73,7 +73,9 @@ _VALUE: Final = (
 """Types whose values nobody calls."""
 _VALUE_BEFORE: Final = re.compile(rf"(?<![\w.:<]){_VALUE}(?:\[\])*[\s?&*]+$")
 _VALUE_AFTER: Final = re.compile(rf"\s*:\s*{_VALUE}")
-_FUNCTION_AFTER: Final = re.compile(r"\s*:[^=,]*?\)\s*->")
+_FUNCTION_AFTER: Final = re.compile(
+    r"\s*:\s*(?:@\w+\s+)*(?:suspend\s+)?(?:[\w.<>?]+\.)?\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*->"
+)
 _PROPERTY: Final = re.compile(
     r"\b(?:class|record|object)\s+\w+(?:<[^()\n]*>)?[^(){};=\n]*\((?:[^(){};]|\((?:[^()]|\([^()]*\))*\))*$"
     r"|[(,]\s*(?:(?:public|private|protected|internal|readonly|override)\s+)+(?:(?:val|var)\s+)?[\w?|\\]*\s*\$?$"
