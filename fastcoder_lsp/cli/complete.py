@@ -228,7 +228,7 @@ def refusal(
     """Why editors get no suggestion here, by the settings of the folder or by the file; None if they do."""
     from fastcoder_lsp.completion.reasons import off, secret_line
     from fastcoder_lsp.lsp.reasons import of_rule
-    from fastcoder_lsp.workspace.secret_lines import in_secret
+    from fastcoder_lsp.workspace.typed_secrets import types_secret
 
     if not settings.enabled:
         return off()
@@ -238,7 +238,7 @@ def refusal(
     rule = rules.may_complete(path, language) or rules.size_reason(size, longest)
     if rule is not None:
         return of_rule(rule, settings, size, longest)
-    if not settings.where_secrets and in_secret(text[: request.offset], language):
+    if not settings.where_secrets and types_secret(text[: request.offset], language):
         return replace(secret_line(), hint="If it is not a secret, add --secrets.")
     return None
 

@@ -65,6 +65,15 @@ def secret_line() -> Reason:
     )
 
 
+def unread_line(limit: int) -> Reason:
+    """The cursor's line is too long to be judged, so it is not sent to a remote server."""
+    return Reason(
+        "large",
+        f"The line is longer than {limit:,} characters, so it is not sent to a remote server.",
+        "fastcoder looks for secrets in shorter lines only. If it has none, set `where.secrets` to true.",
+    )
+
+
 def in_word() -> Reason:
     """The cursor is inside a word."""
     return Reason("in-word", "The cursor is inside a word.", _BY_KEY)

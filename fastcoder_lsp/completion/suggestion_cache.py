@@ -16,7 +16,7 @@ from fastcoder_lsp.completion.suggestions import CachedSuffix, Rejections, Rule,
 from fastcoder_lsp.core import Completion, Late, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.syntax import Regions
-from fastcoder_lsp.workspace.secret_lines import in_secret
+from fastcoder_lsp.workspace.typed_secrets import types_secret
 
 _NO_RULES = (Quiet(), Quiet(also_by_key=True))
 _WORKS = 8  # how many suggestions keep their `work`, whose steps each hold a tree
@@ -89,7 +89,7 @@ class SuggestionCache:
     def rule_at(self, question: Question, *, by_key: bool = False) -> Rule | None:
         """The rule about the place alone, whatever was shown or rejected there."""
         request, place, policy = question.request, question.place, question.policy
-        if not policy.in_secrets and in_secret(place.before, request.snapshot.language):
+        if not policy.in_secrets and types_secret(place.before, request.snapshot.language):
             return "secret"
         if (rule := self._quiet_rule(question)) is not None or by_key:
             return rule

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.core import Snapshot, at_once
+from fastcoder_lsp.core import Reason, Snapshot, at_once
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.postprocess.text_around import FAR
@@ -142,9 +143,13 @@ def take(
     )
 
 
-def touches_secret(question: Question) -> bool:
-    """Whether nothing may be asked: the cursor's line has a secret left of the cursor, and would be sent."""
-    return not question.policy.in_secrets and in_secret(question.place.before, question.request.snapshot.language)
+def withheld(question: Question) -> Reason | None:
+    """Why nothing may be asked: the cursor's line looks like a secret left of the cursor, and would be sent."""
+    before = question.place.before
+    if question.policy.in_secrets or not in_secret(before, question.request.snapshot.language):
+        return None
+    long = len(before) - before.rfind("\n") - 1 > MAX_LINE
+    return reasons.unread_line(MAX_LINE) if long else reasons.secret_line()
 
 
 def _without_secrets(before: str, after: str, shown: tuple[int, int], language: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from fastcoder_lsp.core import Progress, Reason
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt, ExcerptSnippet, SendingRules, SnippetFinder, take, touches_secret
+from fastcoder_lsp.remote.excerpt import Excerpt, ExcerptSnippet, SendingRules, SnippetFinder, take, withheld
 from fastcoder_lsp.remote.failures import PAUSES_S, Backoff, NotSentError, RemoteError
 from fastcoder_lsp.remote.generation import RemoteModel, budgets_of
 from fastcoder_lsp.remote.server import RemoteServer
@@ -249,7 +249,7 @@ class NetworkHost:
                 return
             case protocol.Expect(question):
                 left_alone = self._backoff.blocking_failure(self._clock()) is not None
-                if not left_alone and not touches_secret(question):
+                if not left_alone and withheld(question) is None:
                     self._client.handle(command)
                 if not left_alone or self._fallback is None or not self._fallback.active:
                     return
@@ -267,8 +267,8 @@ class NetworkHost:
 
     def _ask(self, question: Question) -> None:
         client, error = self._client, self._model.refusal(self._client.generation)
-        secret = touches_secret(question)
-        if not secret and error is None:
+        reason = withheld(question)
+        if reason is None and error is None:
             client.handle(protocol.Ask(question))
             if self._server.identity is None and client.request is not None:
                 client.request.waited_for_model()
@@ -276,8 +276,8 @@ class NetworkHost:
             client.serve(0.0)  # count each question, even one that is replaced at once
             return
         client.handle(protocol.Noticed(question.asked_ms, answered=True))
-        if secret:
-            self._listener(protocol.Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
+        if reason is not None:
+            self._listener(protocol.Answered(question.number, Answer("empty", (), "secret", reason)))
         elif error is not None:
             client.current.give_up()
             self._model.took_over(question, error)

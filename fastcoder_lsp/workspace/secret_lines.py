@@ -15,12 +15,12 @@ REACH: Final = 8_000  # characters above a text that are judged with it, at most
 MAX_LINE: Final = 1_000  # a longer line, in characters, counts as a secret unread
 _LINES: Final = 200  # above a text that are judged with it, at most
 _NEAR, _STRING, _KEY = 4, 20, 4_000  # lines below a name that may hold its value; of a string or a key that opens there
-_BARE: Final = re.compile(
+BARE: Final = re.compile(
     "bat|conf|csv|diff|dockerfile|dotenv|env|fish|html|http|ini|makefile|markdown|nginx|plaintext|powershell|properties|"
     "restructuredtext|shellscript|sql|tcl|terraform|toml|xml|yaml"
 )
 """Languages whose values need no quotes."""
-_ABROAD: Final = (
+ABROAD: Final = (
     r"kennwort|zugangsdaten|geheim|contrase|clave(?!l)|senha|mot_?de_?passe|парол|секрет|(?<![а-я])ключ(?![а-я])|"
     r"has[łl]o|heslo|geslo|lozink|wachtwoord|l[öo]senord|passord|lykilor[dð]|adgangskode|kodeord|salasana|parool|slapta[zž]od|[şs]ifre|parola|jelsz|"
     r"kata_?sandi|m[aậ]t_?kh[aẩ]u|รหัสผ่าน|סיסמ|كلمة|κωδικ|συνθηματικ|पासवर्ड|密[码碼]|口令|暗証|パスワード|비밀번호|암호"
@@ -31,7 +31,7 @@ _NAME: Final = (
     r"bearer|(?<![a-z])(?:pw|psk|pin|mdp|otp|cred)s?(?![a-z])|mnemonic|seed|pepper|chararray|identified by|"
     r"(?:api|access|private|signing|encryption|master|account|auth|aes|hmac|jwt|crypto|license|shared|session|storage|"
     r"symmetric|ssh|app)[._: -]?key|"
-    rf"{_ABROAD})"
+    rf"{ABROAD})"
 )
 _NAMED: Final = _NAME + (
     r"(?![_ -]?(?:type|name|field|len|count|rate|id\b|ur[li]|path|file|class|error|hint|label|prompt|max|min|size|"
@@ -49,7 +49,7 @@ _STEMS: Final = re.compile(
     r"log|user|auth|sequel|sql|pdo|crypt|hmac|argon|jwt|wifi|hash|pbkdf|sign|fernet|connect|"
     r"unlock|getbytes|cipher|compare|joken|bind|_open|session|cookie|salt|dsn|sid|nonce|redis|sudo|://|-----begin|"
     r"machine|\$[256ay]|curl|docker|podman|zip|7z|ldap|ssl|sshp|plink|http|net u|vault|smbcl|lftp|master|require|basic|"
-    rf"{_ABROAD}|p[4@]ss|ftp|akia|asia|aiza|eyj|sk-|gh[opsur]_|glpat|xox|npm_|hf_|shp|ya29|sg\.|hooks|define|helm|gpg|maria|@tcp|timing"
+    rf"{ABROAD}|p[4@]ss|ftp|akia|asia|aiza|eyj|sk-|gh[opsur]_|glpat|xox|npm_|hf_|shp|ya29|sg\.|hooks|define|helm|gpg|maria|@tcp|timing"
 )
 """A quick filter for lines in lower case."""
 _WEAK: Final = (
@@ -60,7 +60,7 @@ _LITERAL: Final = re.compile(
     r"""(?:"((?:[^"\\]|\\.)*+)(?:"|$)|`((?:[^`\\]|\\.)*+)(?:`|$)|(?:(?<![\w&<])|(?<=[^\w&][bBrRuUfFNL])|(?<=\W[rR][bB]))"""
     r"""'{1,2}((?:[^'\\]|\\.)*+)(?:'|$)|(?:\[=*\[|CDATA\[|\bq{1,2}[{(]|%[qQwWi]?[\[{(])([^\]})]*))"""
 )
-_KNOWN: Final = re.compile(
+KNOWN: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:sk-|[spr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|npm_|pypi-|hf_|whsec_|"
     r"shp[a-z]{2}_|ya29\.|SG\.|do[por]_v1_)(?=[A-Za-z_.-]{0,30}\d)[A-Za-z0-9_.-]{6,}|(?:A[KS]IA|AIza|eyJ)[\w-]{4,})|"
     r"hooks\.slack\.com/services/T\w|\$(?:2[abxy]?|argon2\w{0,2}|[156]|apr1|y)\$[\w./$=,+]{12,}|"
@@ -98,13 +98,13 @@ _NO_VALUE: Final = re.compile(
     r"undefined|required|optional|text|basic|default|example|utf-8|post|get|put|delete))$"
 )
 _MIXED: Final = re.compile(r"(?=\D*\d)(?=[\d\W_]*[^\W\d_])(?![A-Za-z]+[-_]?\d{1,3}(?:[-_][a-z]+)?$)")
-_RUN: Final = re.compile(r"(?<![A-Za-z0-9+/=-])[A-Za-z0-9+/=-]{20,}")
+RUN: Final = re.compile(r"(?<![A-Za-z0-9+/=-])[A-Za-z0-9+/=-]{20,}")
 _PARTS: Final = re.compile(r"[a-z]+|[A-Z]+|\d+")
 
 
 def judge(lines: Sequence[str], language: str) -> list[bool]:
     """Whether each of some consecutive lines looks like a secret, or part of one."""
-    scan = _Scan(_BARE.fullmatch(language) is not None)
+    scan = _Scan(BARE.fullmatch(language) is not None)
     return [scan.read(line) for line in lines]
 
 
@@ -132,7 +132,7 @@ def in_secret(before: str, language: str) -> bool:
     start = before.rfind("\n") + 1
     left, above = before[start:], before[max(start - REACH, 0) : start]
     begun = f"{left}Zx7Kq2Wv" if left.rstrip()[-1:] in {"'", '"', "`", "=", ":"} else left
-    scan = _below(above, _BARE.fullmatch(language) is not None)
+    scan = _below(above, BARE.fullmatch(language) is not None)
     return copy(scan).read(left) or copy(scan).read(begun)
 
 
@@ -162,12 +162,12 @@ class _Scan:
             self.end = self.end if self.block > 0 and self.end not in line else ""
             return True
         low, last = line.lower(), line.rstrip()[-1:]
-        likely = _STEMS.search(low) is not None or _RUN.search(line) is not None
+        likely = _STEMS.search(low) is not None or RUN.search(line) is not None
         gives = bool(self.near or self.given) and _GIVES.match(line) is not None
         secret = likely and _shows(line, low, self.bare)
         if gives or self.near:
             bare = (line.partition(": ")[2] or line.strip(" -"),) if self.bare else ()
-            secret |= (gives and self.bare) or any(map(_is_value, (*_literals(line), *bare)))
+            secret |= (gives and self.bare) or any(map(is_value, (*_literals(line), *bare)))
         self.near, self.given = max(self.near - 1, _NEAR * (gives and last in {"|", ">"})), max(self.given - 1, 0)
         if line.strip() and line.strip(" \t])};") == "":
             self.near = 0
@@ -195,16 +195,16 @@ class _Scan:
 @lru_cache(maxsize=4096)
 def _shows(line: str, low: str, bare: bool) -> bool:
     """Whether a line shows a secret by itself."""
-    if _KNOWN.search(line) or _PHRASE.search(low) or any(map(_is_random, _RUN.findall(line))):
+    if KNOWN.search(line) or _PHRASE.search(low) or any(map(is_random, RUN.findall(line))):
         return True
     literals = list(_literals(line))
     named = _NAMES.search(low) or _CALLS.search(low)
-    if (named or _WEAK_NAMES.search(low)) and any(_is_value(one, mixed=not named) for one in literals):
+    if (named or _WEAK_NAMES.search(low)) and any(is_value(one, mixed=not named) for one in literals):
         return True
     comments = (line.partition(mark)[2] for mark in ("#", "//", "--", "*") if mark in line)
     places = (line,) if bare else (*literals, " ".join(literals), *comments)
     found = (next(filter(None, match.groups()), "") for place in places for match in _ASSIGNED.finditer(place.lower()))
-    return any(map(_is_value, found))
+    return any(map(is_value, found))
 
 
 def _literals(line: str) -> Iterator[str]:
@@ -212,7 +212,7 @@ def _literals(line: str) -> Iterator[str]:
         yield from listed.split() if listed else [next(filter(None, quoted), "")]
 
 
-def _is_value(text: str, *, mixed: bool = False) -> bool:
+def is_value(text: str, *, mixed: bool = False) -> bool:
     """Whether a literal may be a secret; `mixed`: only one of letters and digits or signs."""
     text = text.strip(" ()")
     if len(text) < 3 or _NO_VALUE.search(text) or not any(map(str.isalnum, text)):
@@ -220,7 +220,7 @@ def _is_value(text: str, *, mixed: bool = False) -> bool:
     return _MIXED.match(text) is not None or not (mixed or _ANY_NAME.search(text.lower()))
 
 
-def _is_random(run: str) -> bool:
+def is_random(run: str) -> bool:
     """Whether characters are random: many changes between digits, small and capital letters, and no checksum."""
     digits, lower = sum(map(str.isdigit, run)), run.lower()
     return digits > 2 and run not in {lower, run.upper()} and 2.5 * len(_PARTS.findall(run)) > len(run)

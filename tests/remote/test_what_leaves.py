@@ -153,6 +153,12 @@ def test_a_secret_left_of_the_cursor_stays_here(serve: Serve, front: Fronts) -> 
     assert asking.ask(line, ")\n").text.strip() == "1"
 
 
+def test_a_line_too_long_to_judge_stays_here(serve: Serve, front: Fronts) -> None:
+    """And the reason does not call it a secret."""
+    asking, careful = front(serve(LlamaServer(lambda _: "1\n")).url), Policy(in_secrets=False)
+    assert asking.code(f"x = '{'word ' * 300}' + ", "\n", careful) == "large"
+
+
 def test_a_secret_that_began_above_the_cursor_stays_here(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking, careful = front(server.url), Policy(in_secrets=False)

@@ -19,6 +19,7 @@ from fastcoder_lsp.workspace.secret_lines import (
     judge_unfinished,
     without_secrets,
 )
+from fastcoder_lsp.workspace.typed_secrets import types_secret
 
 FORMS = Path(__file__).with_name("secret_forms.txt").read_text(encoding="utf-8").splitlines()
 """Language and form; `⏎` ends a line, `@@` is a password, `@20@` are random letters, `@h20@` hexadecimal digits."""
@@ -76,6 +77,7 @@ def test_few_ordinary_lines_are_left_out() -> None:
 )
 def test_a_secret_that_is_being_typed(left: str, language: str) -> None:
     assert in_secret(f"first line\n{left}", language)
+    assert types_secret(f"first line\n{left}", language)
     assert judge_unfinished("first line\n", left.split("\n"), language)[-1] or "BEGIN" in left
 
 
@@ -98,6 +100,42 @@ def test_a_secret_that_is_being_typed(left: str, language: str) -> None:
 )
 def test_code_in_which_suggestions_are_made(left: str, language: str) -> None:
     assert not in_secret(f"first line\n{left}", language)
+    assert not types_secret(f"first line\n{left}", language)
+
+
+PLACES = [
+    row.replace("⏎", "\n").split("\t")
+    for row in Path(__file__).with_name("typed_places.txt").read_text(encoding="utf-8").splitlines()
+]
+"""What the user types, the language, and the text left of the cursor."""
+
+
+@pytest.mark.parametrize(("typed", "language", "left"), PLACES)
+def test_suggestions_are_missing_only_where_a_secret_is_typed(typed: str, language: str, left: str) -> None:
+    for value in ("", "tun", "tuna9"):
+        if not (value == "" and left.endswith("\n")):
+            assert types_secret(f"first line\n{left}{value}", language) == (typed == "secret"), value
+
+
+def test_most_forms_of_secrets_get_no_suggestions() -> None:
+    """The others are values whose own name does not say so."""
+    begun = [
+        (language, form[: form.index("@")].replace("⏎", "\n")) for language, form in (row.split("\t") for row in FORMS)
+    ]
+    missed = [form for language, form in begun if not types_secret(f"above = 1\n{form}", language)]
+    assert len(missed) <= 43, missed
+
+
+def test_ordinary_code_gets_suggestions_at_its_strings() -> None:
+    texts = [inspect.getsource(import_module(name)) for name in ORDINARY]
+    places = [text[: quote.end()] for text in texts for quote in re.finditer("[\"']", text)]
+    assert sum(types_secret(place, "python") for place in places) <= 0.002 * len(places)
+
+
+@pytest.mark.parametrize("end", ["", "= 'a"])
+def test_a_long_line_is_judged_by_its_end(end: str) -> None:
+    assert not types_secret("word " * 1_000 + end, "python")
+    assert types_secret("word " * 1_000 + "password = 'a", "python")
 
 
 def test_the_text_above_a_piece_is_judged_with_it() -> None:
@@ -127,7 +165,10 @@ def test_a_line_too_long_to_judge_is_left_out(part: str) -> None:
 def test_no_line_takes_longer_than_its_length(part: str) -> None:
     """It would run for hours if a pattern could backtrack."""
     for begins in ("", "token=", "machine ", 'auth=("'):
-        without_secrets("\n".join([(begins + part * MAX_LINE)[:MAX_LINE]] * 3), "python")
+        text = "\n".join([(begins + part * MAX_LINE)[:MAX_LINE]] * 3)
+        without_secrets(text, "python")
+        types_secret(text, "shellscript")
+        types_secret(f"{text} = '", "python")
 
 
 def test_a_judgement_reads_a_bounded_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.requests.ask import range_of, request_at_start
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Position, position_at
-from fastcoder_lsp.workspace.secret_lines import in_secret
+from fastcoder_lsp.workspace.typed_secrets import types_secret
 
 ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
 _TITLE: Final = "Accept the edit"
@@ -146,7 +146,7 @@ def _question(
     if not invoked and (held := session.edits.gate.typing(facts)) is not None:
         return held
     offset = document.offset_at(position, session.client.encoding)
-    if not settings.where_secrets and in_secret(snapshot.text[:offset], snapshot.language):
+    if not settings.where_secrets and types_secret(snapshot.text[:offset], snapshot.language):
         return reasons.secret_line()
     path, folder = session.edit_path(uri)
     history = session.edits.history.changes(now, folder)[-MOST_CHANGES:]
