@@ -133,8 +133,8 @@ class WrappedEngines(Engines):
         return self._slots.setdefault((name, False), self._wrap(self._engines.slot(name), name))
 
     @override
-    def beside(self, name: str) -> Engine | None:
-        engine = self._engines.beside(name)
+    def second_cache(self, name: str) -> Engine | None:
+        engine = self._engines.second_cache(name)
         return None if engine is None else self._slots.setdefault((name, True), self._wrap(engine, name))
 
     @override

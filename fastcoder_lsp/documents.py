@@ -100,10 +100,10 @@ class Slots:
         self._names[document] = None
         return self._engines.slot(self._name(document))
 
-    def beside(self, document: str) -> Engine | None:
+    def second_cache(self, document: str) -> Engine | None:
         """The document's second cache, for its next prompt; None if the engine has no second caches."""
         self._names[document] = None
-        return self._engines.beside(self._name(document))
+        return self._engines.second_cache(self._name(document))
 
     def exchange(self, document: str) -> None:
         """Replace the document's cache by its second one."""
@@ -120,8 +120,8 @@ class Slots:
         """
         if document not in self._names:
             return (document,)
-        if (beside := self._engines.beside(self._name(document))) is not None:
-            beside.close()
+        if (second := self._engines.second_cache(self._name(document))) is not None:
+            second.close()
         self._closed.pop(document, None)
         self._closed[document] = None
         freed = tuple(self._closed)[:-MAX_CLOSED]

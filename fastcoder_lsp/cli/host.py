@@ -69,7 +69,7 @@ def stop(_: argparse.Namespace) -> int:
         print(f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'did not end'}")
     if not hosts:
         print("No shared process is running.")
-    elif editors := sum(len(host.told.fronts) for host in hosts if host.told is not None):
+    elif editors := sum(len(host.report.fronts) for host in hosts if host.report is not None):
         print(
             f"{counted(editors, 'open editor')} will start it again with the next suggestion. To keep it from running, "
             "close your editors, or set `host.enabled` to false: each editor's server then loads its own model."
@@ -122,7 +122,7 @@ def left_behind() -> bool:
 
 
 def _lines(host: "FoundHost") -> Iterator[str]:
-    report = host.told
+    report = host.report
     if report is None:
         yield f"process {host.process_id or '?'} does not answer. To end it, run: fastcoder-lsp host stop"
         return

@@ -12,20 +12,20 @@ class OpenQuestions:
     """A front's open questions, one of each kind.
 
     Attributes:
-        question: the newest question for a completion, until it is answered or withdrawn.
+        completion: the newest question for a completion, until it is answered or withdrawn.
         edit: the same, for an edit.
         expected: the likely next question, until the scheduler has begun it or another one is asked.
         unserved: the place where a client waits for a late text.
     """
 
-    question: Question | None = None
+    completion: Question | None = None
     edit: EditQuestion | None = None
     expected: protocol.Expect | None = None
     unserved: Question | None = None
 
     def asked(self) -> list[Question | EditQuestion]:
         """The open questions, the most urgent first."""
-        return [one for one in (self.question, self.edit) if one is not None]
+        return [one for one in (self.completion, self.edit) if one is not None]
 
     def has(self, number: int) -> bool:
         """Whether the question of this number is open."""
@@ -37,8 +37,8 @@ class OpenQuestions:
             case protocol.Ask(EditQuestion() as edit):
                 self.edit = edit
             case protocol.Ask(Question() as question):
-                self.question, self.expected, self.unserved = question, None, None
-            case protocol.Noticed(_, answered) if answered:
+                self.completion, self.expected, self.unserved = question, None, None
+            case protocol.UserActive(_, answered) if answered:
                 self.unserved = None
             case protocol.Withdraw(number):
                 self.close(number)
@@ -54,8 +54,10 @@ class OpenQuestions:
     def close(self, number: int) -> bool:
         """Close the question of this number; returns whether it was open."""
         was_open = self.has(number)
-        self.question = None if self.question is not None and self.question.number == number else self.question
-        self.edit = None if self.edit is not None and self.edit.number == number else self.edit
+        if self.completion is not None and self.completion.number == number:
+            self.completion = None
+        if self.edit is not None and self.edit.number == number:
+            self.edit = None
         return was_open
 
     def take_expected(self) -> protocol.Expect | None:
@@ -65,7 +67,7 @@ class OpenQuestions:
 
     def clear(self) -> None:
         """Close all."""
-        self.question = self.edit = self.expected = self.unserved = None
+        self.completion = self.edit = self.expected = self.unserved = None
 
     def _forget(self, uri: str) -> None:
         if self.expected is not None and self.expected.question.uri == uri:
@@ -74,8 +76,8 @@ class OpenQuestions:
             self.unserved = None
 
     def _rename(self, old: str, new: str) -> None:
-        if self.question is not None and self.question.uri == old:
-            self.question = self.question.renamed(new)
+        if self.completion is not None and self.completion.uri == old:
+            self.completion = self.completion.renamed(new)
         if self.expected is not None and self.expected.question.uri == old:
             renamed = self.expected.question.renamed(new)
             self.expected = protocol.Expect(renamed, self.expected.known, self.expected.unserved)

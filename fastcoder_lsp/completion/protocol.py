@@ -71,8 +71,8 @@ class Ask(CommandMessage, frozen=True):
         return Answered(asked.number, answer if isinstance(asked, Question) else EditAnswer(reason=answer.reason))
 
 
-class Noticed(CommandMessage, frozen=True):
-    """The service answered a request without the model; `answered`: no client waits at the last place."""
+class UserActive(CommandMessage, frozen=True):
+    """The user asked for, or accepted, what needs no model; `answered`: no client waits at the last place."""
 
     asked_ms: Moment
     answered: bool
@@ -206,7 +206,7 @@ class FilesChanged(CommandMessage, frozen=True):
 
 Command: TypeAlias = (
     Ask
-    | Noticed
+    | UserActive
     | Withdraw
     | Expect
     | Forget

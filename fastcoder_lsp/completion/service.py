@@ -116,15 +116,15 @@ class CompletionService:
         `rested`: the futures of a request that has rested until now (`Quiet.delay_ms`).
         """
         with self.lock:
-            question = self._known.eased(self._question(request, policy or Policy(), waited_ms))
+            question = self._known.with_relaxed_rules(self._question(request, policy or Policy(), waited_ms))
             waiting = Waiting(question, rested or [self._future()])
             self._tally.count("requests", 0 if rested else 1)
             if self._closing or not self._enabled:
-                self.host.send(protocol.Noticed(question.asked_ms, answered=False))
+                self.host.send(protocol.UserActive(question.asked_ms, answered=False))
                 self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
-            elif (rule := self._known.in_the_way(question)) is not None:
+            elif (rule := self._known.blocking_rule(question)) is not None:
                 self._supersede()
-                self.host.send(protocol.Noticed(question.asked_ms, answered=True))
+                self.host.send(protocol.UserActive(question.asked_ms, answered=True))
                 self._tally.suppressed(rule)
                 waiting.answer(nothing(request, rule, reasons.unfit(rule)))
             elif not rested and self._must_rest(question, waited_ms):
@@ -141,7 +141,7 @@ class CompletionService:
                     self._known.shows(question, completion)
                     waiting.answer(completion)
             elif (open_one := self._newest.waiting) and open_one.question.asks(request):  # a popup and ghost text
-                self.host.send(protocol.Noticed(question.asked_ms, answered=False))
+                self.host.send(protocol.UserActive(question.asked_ms, answered=False))
                 open_one.join(waiting.futures[0])
             else:
                 self._supersede_all()
@@ -157,7 +157,7 @@ class CompletionService:
             if policy.ahead and self._may_expect(policy):
                 self._expect(self._question(request, policy))
             else:
-                self.host.send(protocol.Noticed(self._clock(), answered=False))
+                self.host.send(protocol.UserActive(self._clock(), answered=False))
 
     def cursor_rests(self, request: CompletionRequest, policy: Policy) -> None:
         """The cursor rests at the place of `request`: generate a suggestion there, if the model is loaded.
@@ -170,7 +170,7 @@ class CompletionService:
                 return
             question = self._question(request, policy)
             if self._known.rule_at(question) is None:
-                self.host.send(protocol.Noticed(self._clock(), answered=True))  # a late text has no place any more
+                self.host.send(protocol.UserActive(self._clock(), answered=True))  # a late text has no place any more
                 self._expect(question)
 
     def preload(self, near: Path | None = None) -> "Future[bool]":
@@ -362,7 +362,7 @@ class CompletionService:
         if question.policy.ahead:
             self._expect(question)
         else:
-            self.host.send(protocol.Noticed(question.asked_ms, answered=True))
+            self.host.send(protocol.UserActive(question.asked_ms, answered=True))
         rest_ms = question.policy.quiet.delay_ms - waited_ms
         self._call_later(rest_ms / 1e3, partial(self._rested, question.number))
 

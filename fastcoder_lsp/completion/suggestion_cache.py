@@ -57,7 +57,7 @@ class SuggestionCache:
         self._shown: ShownAnswer | None = None
         """The last answered question with its shown text; None where its client wants no late text."""
 
-    def eased(self, question: Question) -> Question:
+    def with_relaxed_rules(self, question: Question) -> Question:
         """The question with only those rules that hold for it: few by key, and none that hide a shown suggestion."""
         shown, quiet = self._shown, question.policy.quiet
         if quiet in _NO_RULES:
@@ -73,8 +73,8 @@ class SuggestionCache:
         last = self._shown.question if self._shown is not None else None
         return question.request.invoked or (last is not None and last.request.invoked and last.is_at(question))
 
-    def in_the_way(self, question: Question) -> Rule | None:
-        """The rule that suppresses suggestions at the place of an eased question."""
+    def blocking_rule(self, question: Question) -> Rule | None:
+        """The rule that suppresses suggestions at the place of a question `with_relaxed_rules`."""
         by_key = self._is_by_key(question)
         rule = self.rule_at(question, by_key=by_key)
         if rule == "secret":

@@ -203,7 +203,7 @@ class Engines(Protocol):
         It stays usable when its memory is freed. Its `close` only frees the memory.
         """
 
-    def beside(self, name: str) -> Engine | None:
+    def second_cache(self, name: str) -> Engine | None:
         """A second KV cache for this name, for the text's next prompt; None if all names share a single cache.
 
         It never evicts a recently used cache: without room its `prefill` computes nothing and is not done, and it is

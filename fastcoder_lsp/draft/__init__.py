@@ -1,1 +1,1 @@
-"""Drafters: one file each behind the interface `core.Drafter`."""
+"""The drafters that `auto` is made of, behind the interface `base.Drafter`; the others are in `papers`."""

@@ -99,7 +99,7 @@ class EditGate:
             return Reason("edit-none", "The edit model suggests no change.", "")
         if all(_written(patch.old) == _written(patch.new) for patch in patches):
             return Reason("edit-blank", "The edit changes blank lines only.", "")
-        if not question.invoked and (reason := self._in_the_way(question, patches)) is not None:
+        if not question.invoked and (reason := self._blocking_reason(question, patches)) is not None:
             return reason
         if probability < threshold:
             return Reason(
@@ -124,7 +124,7 @@ class EditGate:
         """The user accepted an edit: the pause after a rejection ends."""
         self._rejected_ms = float("-inf")
 
-    def _in_the_way(self, question: EditQuestion, patches: Sequence[Patch]) -> Reason | None:
+    def _blocking_reason(self, question: EditQuestion, patches: Sequence[Patch]) -> Reason | None:
         """The rule about interruptions that holds back an edit which nobody has asked for."""
         cursor = question.text.count("\n", 0, question.offset)
         added, deleted = sum(len(patch.new) for patch in patches), sum(len(patch.old) for patch in patches)

@@ -38,7 +38,7 @@ class OneSlot(Preparing):
             self._slots[name] = kind(self)
         return self._slots[name]
 
-    def beside(self, name: str) -> Engine | None:  # noqa: ARG002 as the protocol has it
+    def second_cache(self, name: str) -> Engine | None:  # noqa: ARG002 as the protocol has it
         """None: preparing a second cache would take the only one away from its user."""
         return None
 

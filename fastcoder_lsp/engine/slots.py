@@ -73,7 +73,7 @@ class SlotEngines:
         self.info = info
         self.sublayers = backend.sublayers if isinstance(backend, SkimmingBackend) else 0
         self._slots: dict[str, Slot] = {}
-        self._beside: dict[str, Slot] = {}
+        self._second: dict[str, Slot] = {}
         self._held: dict[Slot, None] = {}
         """Slots that have memory, the most recently used last; closed names among them, while they are still in use."""
 
@@ -83,24 +83,24 @@ class SlotEngines:
             self._slots[name] = Slot(self, self._group_of(name))
         return self._slots[name]
 
-    def beside(self, name: str) -> "Slot":
+    def second_cache(self, name: str) -> "Slot":
         """A second KV cache for the text of this name: every other cache may evict it, and it evicts none in use."""
-        if name not in self._beside:
-            self._beside[name] = Slot(self, self._group_of(name), spare=True)
-        return self._beside[name]
+        if name not in self._second:
+            self._second[name] = Slot(self, self._group_of(name), spare=True)
+        return self._second[name]
 
     def exchange(self, name: str) -> None:
         """Replace the first cache of this name by the second."""
-        if (slot := self._beside.pop(name, None)) is not None:
+        if (slot := self._second.pop(name, None)) is not None:
             self.forget(name)
             slot.spare = False
             self._slots[name] = slot
 
     def swap(self, name: str) -> None:
         """Swap the two caches of this name."""
-        main, beside = self.slot(name), self.beside(name)
-        main.spare, beside.spare = True, False
-        self._slots[name], self._beside[name] = beside, main
+        main, second = self.slot(name), self.second_cache(name)
+        main.spare, second.spare = True, False
+        self._slots[name], self._second[name] = second, main
 
     def part(self, group_of: Callable[[str], str]) -> None:
         """Copy prefixes only within groups of slots from now on; a slot's name determines its group."""
@@ -108,7 +108,7 @@ class SlotEngines:
 
     def forget(self, name: str) -> None:
         """Free this slot's memory, and its second cache's."""
-        for slots in (self._slots, self._beside):
+        for slots in (self._slots, self._second):
             if (slot := slots.pop(name, None)) is not None:
                 slot.close()
 
@@ -116,7 +116,7 @@ class SlotEngines:
         """Rename a slot and its second cache."""
         if old != new and old in self._slots:
             self.forget(new)
-            for slots in (self._slots, self._beside):
+            for slots in (self._slots, self._second):
                 if old in slots:
                     slots[new] = slots.pop(old)
 
@@ -125,7 +125,7 @@ class SlotEngines:
         for slot in list(self._held):
             slot.close()
         self._slots.clear()
-        self._beside.clear()
+        self._second.clear()
         self._backend.close()
 
     def bytes_held(self) -> int:

@@ -180,7 +180,7 @@ class ClientConnection:
     def _made_messages(self, made: protocol.Made, slot: int) -> Iterable[protocol.Message]:
         suggestion = made.suggestion
         if (work := suggestion.work) is not None:
-            work = replace(work, trace=_undrawn(work.trace), context=tuple(map(transport.told, work.context)))
+            work = replace(work, trace=_undrawn(work.trace), context=tuple(map(transport.shortened, work.context)))
         suggestion = replace(suggestion, work=work, reason=suggestion.reason and _bounded(suggestion.reason))
         message = with_places(protocol.Made(made.uri, suggestion), slot, self._texts)
         return () if message is None else (message,)
@@ -195,9 +195,9 @@ class ClientConnection:
             self.known = facts
         facts = replace(
             facts,
-            model=transport.told(facts.model),
-            engine=transport.told(facts.engine),
-            succession=transport.told(facts.succession),
+            model=transport.shortened(facts.model),
+            engine=transport.shortened(facts.engine),
+            succession=transport.shortened(facts.succession),
         )
         return (transport.Facts(replace(facts, process_id=os.getpid(), fronts=self._fronts())),)
 
@@ -212,32 +212,32 @@ def _bounded_event(event: protocol.Event) -> protocol.Event:
         case protocol.EditModelChanged(status):
             return protocol.EditModelChanged(_bounded(status))
         case protocol.Notice(text):
-            return protocol.Notice(transport.told(text))
+            return protocol.Notice(transport.shortened(text))
         case protocol.Succession(answering, following, what, percent):
-            told = transport.told
-            return protocol.Succession(told(answering), told(following), told(what), percent)
+            shortened = transport.shortened
+            return protocol.Succession(shortened(answering), shortened(following), shortened(what), percent)
         case _:
             return event
 
 
 def _bounded_answer(answer: Answer | EditAnswer) -> Answer | EditAnswer:
-    reason, told = answer.reason and _bounded(answer.reason), transport.told
+    reason, shortened = answer.reason and _bounded(answer.reason), transport.shortened
     if isinstance(answer, EditAnswer):
-        return structs.replace(answer, reason=reason, source=told(answer.source))
+        return structs.replace(answer, reason=reason, source=shortened(answer.source))
     return structs.replace(
         answer,
         reason=reason,
-        model=told(answer.model),
-        engine=told(answer.engine),
+        model=shortened(answer.model),
+        engine=shortened(answer.engine),
         trace=_undrawn(answer.trace),
-        context=tuple(map(told, answer.context)),
+        context=tuple(map(shortened, answer.context)),
     )
 
 
 def _bounded(value: Said) -> Said:
     if isinstance(value, Reason):
-        return replace(value, text=transport.told(value.text), hint=transport.told(value.hint))
-    return replace(value, message=transport.told(value.message), hint=transport.told(value.hint))
+        return replace(value, text=transport.shortened(value.text), hint=transport.shortened(value.hint))
+    return replace(value, message=transport.shortened(value.message), hint=transport.shortened(value.hint))
 
 
 def _undrawn(trace: tuple[StepTrace, ...]) -> tuple[StepTrace, ...]:

@@ -25,7 +25,7 @@ class FoundHost:
     """A host that listens."""
 
     address: Address
-    told: Fronts | None  # its report; None if it does not answer, or has a version with another protocol
+    report: Fronts | None  # None if it does not answer, or has a version with another protocol
     process_id: int  # 0 if unknown
 
 

@@ -24,7 +24,7 @@ from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Successor, WorkspaceView
 from fastcoder_lsp.scheduling.client import Arrival
 from fastcoder_lsp.scheduling.model import LocalModel
-from fastcoder_lsp.scheduling.scheduler import Scheduler
+from fastcoder_lsp.scheduling.scheduler import ModelChange, Scheduler
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 
@@ -128,8 +128,8 @@ class ModelServer:
         handover = _Handover(model, successor)
         with self._lock:
             if not stopped.is_set():
-                made = (handover.take, self._took_over) if model is not None else None
-                self.scheduler.succeed(self._loading(self._settings), made)
+                change = ModelChange(handover.take, self._took_over) if model is not None else None
+                self.scheduler.succeed(self._loading(self._settings), change)
         stopped.wait()
         handover.drop()
         if not handover.taken:

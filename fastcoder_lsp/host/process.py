@@ -88,34 +88,34 @@ class LazyModelServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._core: ModelServer | None = None
+        self._models: ModelServer | None = None
 
     def open(
         self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
     ) -> ModelHost:
         """Open a host for a front (`completion.protocol.OpenHost`)."""
         with self._lock:
-            if self._core is None:
+            if self._models is None:
                 # These imports take seconds; fronts are greeted before.
                 from fastcoder_lsp.host.local import ModelServer  # noqa: PLC0415
                 from fastcoder_lsp.runtime.load import make_runtime  # noqa: PLC0415
                 from fastcoder_lsp.runtime.succession import load_first  # noqa: PLC0415
 
-                self._core = ModelServer(load_first, make_runtime, settings, cache_folder())
-            core = self._core
-        return core.open(listener, settings, folders, texts)
+                self._models = ModelServer(load_first, make_runtime, settings, cache_folder())
+            models = self._models
+        return models.open(listener, settings, folders, texts)
 
     def probe(self, reply: Callable[[], None]) -> None:
         """Let the worker call `reply` between two pieces of work; returns at once."""
-        if self._core is None:
+        if self._models is None:
             reply()
         else:
-            self._core.probe(reply)
+            self._models.probe(reply)
 
     def close(self, wait_s: float) -> None:
         """End in order; waits at most `wait_s`."""
-        if self._core is not None:
-            self._core.close(wait_s)
+        if self._models is not None:
+            self._models.close(wait_s)
 
 
 MOST_FILES: Final = 8192
@@ -230,7 +230,7 @@ def _serve(place: AddressLock, linger_s: float, shared: LazyModelServer, version
     logger.info("waiting for editors: process %d", os.getpid())
     _on_signals()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    threading.Thread(target=server.serve, name="fastcoder-host-door", daemon=True).start()
+    threading.Thread(target=server.serve, name="fastcoder-host-accept", daemon=True).start()
     try:
         why = _watch(server, shared, linger_s, stopped, limits, place)
     except _AskedToEndError:

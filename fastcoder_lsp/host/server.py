@@ -187,9 +187,9 @@ class ConnectionAcceptor:
         facts = next((facts for facts in known.values() if facts.model), self._known)
         return transport.Fronts(
             process_id=os.getpid(),
-            build=transport.told(self._build),
-            model=transport.told(facts.succession or facts.model),
-            engine=transport.told(facts.engine),
+            build=transport.shortened(self._build),
+            model=transport.shortened(facts.succession or facts.model),
+            engine=transport.shortened(facts.engine),
             resident_bytes=psutil.Process().memory_info().rss,
             running_s=now - self._started,
             fronts=tuple(

@@ -32,13 +32,13 @@ class DesiredState:
     folders: Mapping[Path, Settings]
     enabled: bool
     texts: OpenTexts
-    open: OpenQuestions = field(default_factory=OpenQuestions)
+    questions: OpenQuestions = field(default_factory=OpenQuestions)
     loads: dict[int, protocol.Load] = field(default_factory=dict)
     ready: bool = False  # the model was loaded, so that a new host loads it at once
 
     def apply(self, command: protocol.Command) -> None:
         """Follow a command."""
-        self.open.apply(command)
+        self.questions.apply(command)
         if isinstance(command, protocol.Load):
             self.loads[command.ticket] = command
         elif isinstance(command, protocol.Use):
@@ -57,27 +57,27 @@ class DesiredState:
             yield protocol.Load(ticket)
         if self.ready and self.enabled:
             yield protocol.Load(0)  # no request waits for it
-        yield from self.questions()
+        yield from self.question_commands()
 
-    def questions(self) -> Iterator[protocol.Command]:
+    def question_commands(self) -> Iterator[protocol.Command]:
         """The open questions, and the place where a client waits for a late text."""
-        if self.open.unserved is not None:
-            yield protocol.Expect(self.open.unserved, known=False, unserved=True)
-        yield from map(protocol.Ask, self.open.asked())
+        if self.questions.unserved is not None:
+            yield protocol.Expect(self.questions.unserved, known=False, unserved=True)
+        yield from map(protocol.Ask, self.questions.asked())
 
     def close(self, event: protocol.Event) -> bool:
         """Close the question or `Load` that an event answers; returns whether it was open."""
         match event:
             case protocol.Answered(number):
-                return self.open.close(number)
+                return self.questions.close(number)
             case protocol.LoadFinished(ticket):
                 return self.loads.pop(ticket, None) is not None
         return False
 
     def take_all(self) -> list[protocol.Command]:
         """Close the open questions and `Load`s, and return their commands for the caller to answer."""
-        asked, loads = self.open.asked(), self.loads
-        self.open.question, self.open.edit, self.loads = None, None, {}
+        asked, loads = self.questions.asked(), self.loads
+        self.questions.completion, self.questions.edit, self.loads = None, None, {}
         return [*map(protocol.Ask, asked), *(loads[one] for one in sorted(loads))]
 
 
@@ -171,11 +171,11 @@ class SharedProcessHost(Supervised):
 
     @override
     def awaited(self) -> bool:
-        return self._desired.open.question is not None or bool(self._desired.loads)
+        return self._desired.questions.completion is not None or bool(self._desired.loads)
 
     @override
     def invoked(self) -> bool:
-        question = self._desired.open.question
+        question = self._desired.questions.completion
         return question is not None and question.request.invoked
 
     @override
@@ -218,7 +218,7 @@ class SharedProcessHost(Supervised):
 
     def _messages(self, builder: MessageBuilder, command: protocol.Command) -> Iterable[protocol.Message]:
         """The messages of a command when it is sent; a question that was answered or withdrawn has none."""
-        if isinstance(command, protocol.Ask) and not self._desired.open.has(command.question.number):
+        if isinstance(command, protocol.Ask) and not self._desired.questions.has(command.question.number):
             return ()
         if isinstance(command, protocol.Use):  # send the current settings
             command = protocol.Use(self._desired.settings, self._desired.folders)
@@ -232,7 +232,7 @@ class SharedProcessHost(Supervised):
         with self._lock:
             texts = self._desired.texts.copy().items()
             again = [protocol.DocumentChanged(path, text) for path, text in texts if str(path) == name]
-            for command in (*again, *self._desired.questions()):
+            for command in (*again, *self._desired.question_commands()):
                 if self._outbox is not None:
                     self._outbox.make(*self._message(command))
 

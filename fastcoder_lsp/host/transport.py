@@ -188,7 +188,7 @@ FromClient: TypeAlias = (
     | Difference
     | WithTexts
     | UseTables
-    | p.Noticed
+    | p.UserActive
     | p.Withdraw
     | p.Forget
     | p.Rename
@@ -314,7 +314,7 @@ def decoded(data: bytes) -> str:
         raise ProtocolError("a text that is none") from error
 
 
-def told(text: str) -> str:
+def shortened(text: str) -> str:
     """A text for users as messages carry it: bounded, and without lone surrogates."""
     return text[:MOST_TOLD].encode("utf-8", "replace").decode()
 

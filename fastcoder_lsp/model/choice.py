@@ -79,7 +79,7 @@ class SizeAssessment:
         return f"cpu-int{self.bits}"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """Size, precision, times and memory in words."""
         times, speed = "", self.speed
         if speed is not None:
@@ -117,7 +117,7 @@ class Choice:
     def reason(self) -> str:
         """Why this one, in sentences."""
         chosen = self.chosen
-        lines = [f"`auto` chooses {chosen.told}."]
+        lines = [f"`auto` chooses {chosen.text}."]
         if chosen.against:
             lines.append(f"No size keeps all limits on this machine. This one is the smallest: {words(chosen)}.")
         exact = next((v for v in self.verdicts if v.size is chosen.size and v.bits > chosen.bits), None)

@@ -116,7 +116,7 @@ class Download:
             return False
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """Size in words; while it is under way, speed and remaining time, too."""
         return transfer_text(self.done, self.total, self.rate if self.under_way else 0.0)
 

@@ -142,7 +142,7 @@ def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Mod
             found = _chosen(store, gpu_bytes)
     if found is None:
         if (download := download_of(reference, store.cache, gpu_bytes)) is not None and download.under_way:
-            what = f"the model {download.name} is being downloaded: {download.told}"
+            what = f"the model {download.name} is being downloaded: {download.text}"
             raise ModelMissingError(what, "Suggestions begin when it is ready.")
         raise missing(reference, *_half(reference, store, gpu_bytes))
     return found

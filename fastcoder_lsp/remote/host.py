@@ -275,7 +275,7 @@ class NetworkHost:
             client.settle()
             client.serve(0.0)  # count each question, even one that is replaced at once
             return
-        client.handle(protocol.Noticed(question.asked_ms, answered=True))
+        client.handle(protocol.UserActive(question.asked_ms, answered=True))
         if reason is not None:
             self._listener(protocol.Answered(question.number, Answer("empty", (), "secret", reason)))
         elif error is not None:

@@ -129,8 +129,8 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     warm_up(drafter)
     slots = Slots(model.engines, front)
     room = prompt_room(slots.info.context, settings.completion_max_tokens)
-    prefill_ms, beside = model.costs.prefill_ms, model.engines.beside(_TIMED) is not None
-    within_ms = BESIDE_MS if beside else LATER_MS
+    prefill_ms, has_second = model.costs.prefill_ms, model.engines.second_cache(_TIMED) is not None
+    within_ms = BESIDE_MS if has_second else LATER_MS
     tokens = context_tokens(settings.context_enabled, prefill_ms, room, within_ms=within_ms)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(

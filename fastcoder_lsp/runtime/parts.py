@@ -162,11 +162,11 @@ class Runtime:
                 and its text is then interim.
         """
         prompts, uri = self.prompts, snapshot.uri
-        room = room if self.slots.beside(uri) is not None else None
+        room = room if self.slots.second_cache(uri) is not None else None
         prompt = yield from prompts.build(snapshot, offset, hurried=hurried, room=room)
         if by_key and room is not None:
             yield from prompts.plan(snapshot, offset)
-        second = self.slots.beside(uri)
+        second = self.slots.second_cache(uri)
         if second is None:
             return prompt
         first = self.engine_for(uri)
@@ -185,17 +185,17 @@ class Runtime:
     def whole_prompt_for(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         """The prompt for a first question here, however much of it is not computed yet."""
         yield from self.prompts.plan(snapshot, offset)
-        if self.prompts.planned(snapshot, offset) is None or self.slots.beside(snapshot.uri) is None:
+        if self.prompts.planned(snapshot, offset) is None or self.slots.second_cache(snapshot.uri) is None:
             return (yield from self.prompts.build(snapshot, offset))
         return self._exchange(snapshot, offset)
 
     def is_interim(self, uri: str) -> bool:
         """Whether suggestions from the document's prompt are interim, because the whole prompt will replace it."""
-        return self.slots.beside(uri) is not None and self.prompts.is_interim(uri)
+        return self.slots.second_cache(uri) is not None and self.prompts.is_interim(uri)
 
     def exchange_computed(self, snapshot: Snapshot, offset: int) -> bool:
         """Exchange the caches if the second one holds the prompt that would be built at this moment."""
-        planned, second = self.prompts.planned(snapshot, offset), self.slots.beside(snapshot.uri)
+        planned, second = self.prompts.planned(snapshot, offset), self.slots.second_cache(snapshot.uri)
         if planned is None or second is None or missing(second, planned.tokens) > 1:
             return False
         self._exchange(snapshot, offset)

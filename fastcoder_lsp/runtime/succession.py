@@ -187,9 +187,9 @@ class PlannedSuccessor(Successor):
         while (files := _found(name, cache)) is None:
             begun = download_of(reference, cache, 0)
             if begun is not None and begun.under_way:
-                tell(f"downloading: {begun.told}", begun.percent)
+                tell(f"downloading: {begun.text}", begun.percent)
             elif begun is not None:
-                tell(f"its download broke off at {begun.told}. {_FINISH} {begun.name}", begun.percent)
+                tell(f"its download broke off at {begun.text}. {_FINISH} {begun.name}", begun.percent)
             if stopped.wait(LOOK_S if begun is not None else SELDOM_S):
                 return False
         self.name = files.name

@@ -53,10 +53,10 @@ class Client:
     ) -> None:
         self.emit, self.model, self.inbox, self.enabled, self.gone = emit, model, inbox, enabled, False
         self._ready, self._changed, self._clock = ready, changed, clock
-        self.request: ActiveRequest | None = None  # for `open.question`
-        self.open = OpenQuestions()
-        self.current = CurrentGeneration(model, self.open, emit, clock)
-        self.edits = EditRequest(self.open, emit, clock)  # the work for the newest question for an edit
+        self.request: ActiveRequest | None = None  # for `questions.completion`
+        self.questions = OpenQuestions()
+        self.current = CurrentGeneration(model, self.questions, emit, clock)
+        self.edits = EditRequest(self.questions, emit, clock)  # the work for the newest question for an edit
         self._prefetch = Prefetch(self.current, clock, idle_ms)
         self._background: BackgroundBudget | None = None
         self._asked_ms = clock()
@@ -146,10 +146,10 @@ class Client:
 
     def prefetch(self) -> float:
         """Begin the likely next question, for example the one after an accepted suggestion; returns 0."""
-        expected = self.open.take_expected()
+        expected = self.questions.take_expected()
         assert expected is not None, "something is expected"
         question, known = expected.question, expected.known
-        loaded = self.model.loaded or (self._ready(self) if question is self.open.unserved else None)
+        loaded = self.model.loaded or (self._ready(self) if question is self.questions.unserved else None)
         if loaded is not None:
             self._background = loaded.background(question)
             if not known and self.current.serving(question) is None:
@@ -159,7 +159,7 @@ class Client:
     @property
     def finishes(self) -> bool:
         """Whether background work has a suggestion to finish, which comes before an edit."""
-        budget, generation, unserved = self._background, self.generation, self.open.unserved
+        budget, generation, unserved = self._background, self.generation, self.questions.unserved
         if self.model.loaded is None or budget is None or budget.room_ms(owed=unserved is not None) <= 0:
             return False
         if unserved is not None and self.current.serving(unserved) is None:
@@ -168,7 +168,7 @@ class Client:
 
     def work_ahead(self) -> float:
         """Do one piece of background work; returns 0, or how many milliseconds to wait."""
-        loaded, budget, unserved = self.model.loaded, self._background, self.open.unserved
+        loaded, budget, unserved = self.model.loaded, self._background, self.questions.unserved
         if loaded is None or budget is None:
             return math.inf
         if unserved is not None and budget.room_ms(owed=True) > 0 and self.current.serving(unserved) is None:
@@ -188,7 +188,7 @@ class Client:
         self._background = None
         if loaded is not None and loaded.took_over(None if request is None else request.question, error):
             if request is not None:
-                self.request = self.open.question = None
+                self.request = self.questions.completion = None
             return
         status = failure("An internal error occurred", error)
         if request is not None:
@@ -239,8 +239,8 @@ class Client:
         request.take()
 
     def _answer(self, request: ActiveRequest, answer: Answer) -> None:
-        self.open.unserved = request.question if answer.outcome == "empty" else None
-        self.open.question = self.request = None
+        self.questions.unserved = request.question if answer.outcome == "empty" else None
+        self.questions.completion = self.request = None
         self.emit(protocol.Answered(request.question.number, answer))
         self._leave(request)
 
@@ -264,16 +264,16 @@ class Client:
         """Run a command now, on the scheduler's thread."""
         if self.gone and not isinstance(command, protocol.Load):
             return
-        self.open.apply(command)
+        self.questions.apply(command)
         match command:
             case protocol.Load(ticket):
                 self._load(ticket)
             case protocol.Ask(Question() as question):
                 self._close()
                 self._asked_ms, self.request = question.asked_ms, ActiveRequest(self.current, question, self._clock)
-            case protocol.Noticed(asked_ms):
+            case protocol.UserActive(asked_ms):
                 self._asked_ms = asked_ms
-            case protocol.Withdraw() if self.open.question is None:
+            case protocol.Withdraw() if self.questions.completion is None:
                 self._close()
             case protocol.Expect(question):
                 self._asked_ms = question.asked_ms
@@ -292,8 +292,8 @@ class Client:
         self.model.forget(uri)
 
     def _rename(self, old: str, new: str) -> None:
-        if self.request is not None and self.open.question is not None:
-            self.request.question = self.open.question
+        if self.request is not None and self.questions.completion is not None:
+            self.request.question = self.questions.completion
         self._stop_preparing(old)
         self.current.rename(old, new)
         self.edits.rename(old, new)
@@ -312,7 +312,7 @@ class Client:
             self.emit(protocol.LoadFinished(ticket, there))
 
     def _left(self) -> None:
-        self.open.clear()
+        self.questions.clear()
         try:
             self.unload()
         finally:

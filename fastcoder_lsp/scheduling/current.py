@@ -14,8 +14,8 @@ from fastcoder_lsp.scheduling.model import ClientModel
 class CurrentGeneration:
     """The generation that a client works on, if any. `clock` is in milliseconds."""
 
-    def __init__(self, model: ClientModel, asked: OpenQuestions, emit: protocol.HostListener, clock: Clock) -> None:
-        self.emit, self._model, self._asked, self._clock = emit, model, asked, clock
+    def __init__(self, model: ClientModel, questions: OpenQuestions, emit: protocol.HostListener, clock: Clock) -> None:
+        self.emit, self._model, self._questions, self._clock = emit, model, questions, clock
         self.generation: Generation | None = None
         self._outdated = OutdatedSuggestions()
 
@@ -39,7 +39,7 @@ class CurrentGeneration:
 
     def made(self, suggestion: Suggestion) -> None:
         """Publish a suggestion of the generation; a raw answer fits nowhere else."""
-        generation, unserved = self.generation, self._asked.unserved
+        generation, unserved = self.generation, self._questions.unserved
         assert generation is not None, "a generation makes suggestions"
         if generation.raw is not None:
             return
@@ -47,15 +47,15 @@ class CurrentGeneration:
         self._keep_outdated(uri, suggestion)
         # A server's text is published as it grows, to a client that waits.
         if not generation.waits and unserved is not None and unserved.uri == uri:
-            self._asked.unserved = unserved if suggestion.rest(unserved.place) is None else None
+            self._questions.unserved = unserved if suggestion.rest(unserved.place) is None else None
         self.emit(protocol.Made(uri, suggestion))
 
     def count(self) -> None:
         """Publish the generation's work since the last report."""
         if (generation := self.generation) is not None:
             counts = generation.counts()
-            self.emit(protocol.Worked(counts - generation.told))
-            generation.told = counts
+            self.emit(protocol.Worked(counts - generation.reported))
+            generation.reported = counts
 
     def give_up(self) -> None:
         """Drop the generation; its text becomes a draft."""

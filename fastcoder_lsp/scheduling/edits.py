@@ -42,10 +42,10 @@ _LONGER, _MORE_TOKENS = 2, 64
 
 
 class EditRequest:
-    """The work for the newest question for an edit of a client (`asked.edit`). `clock` is in milliseconds."""
+    """The work for the newest question for an edit of a client (`questions.edit`). `clock` is in milliseconds."""
 
-    def __init__(self, asked: OpenQuestions, emit: HostListener, clock: Clock) -> None:
-        self._asked, self._emit, self._clock = asked, emit, clock
+    def __init__(self, questions: OpenQuestions, emit: HostListener, clock: Clock) -> None:
+        self._questions, self._emit, self._clock = questions, emit, clock
         self._generation: EditGeneration | None = None
         self._runtime: EditRuntime | None = None
         self._latency: tuple[EditModel, LatencyEstimator] | None = None
@@ -62,7 +62,7 @@ class EditRequest:
     @property
     def question(self) -> EditQuestion | None:
         """The open question."""
-        return self._asked.edit
+        return self._questions.edit
 
     def serve(self, loaded: Loaded | None, failed: Status | None, *, enabled: bool) -> float:
         """Do one piece of work for the question, or answer it; returns 0, or how many milliseconds to wait.
@@ -95,7 +95,7 @@ class EditRequest:
         """Answer the open question."""
         question = self.question
         assert question is not None, "there is a question"
-        self._asked.edit = self._generation = None
+        self._questions.edit = self._generation = None
         self._emit(Answered(question.number, answer))
 
     def forget(self, uri: str) -> None:

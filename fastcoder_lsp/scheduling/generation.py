@@ -55,7 +55,7 @@ class Generation(ABC):
     Attributes:
         begun_ms: when the first question it served was asked.
         ahead: whether no request has asked for it yet.
-        told: the work that was reported to its client.
+        reported: the work that its client was told of.
         interim: whether the prompt is only a part of the whole one.
         grows: whether its text is usable as it grows; otherwise it serves no other place before it is whole.
     """
@@ -68,7 +68,7 @@ class Generation(ABC):
 
     def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:
         self.snapshot, self.place = snapshot, place
-        self.begun_ms, self.ahead, self.told = 0.0, False, Counts()
+        self.begun_ms, self.ahead, self.reported = 0.0, False, Counts()
         self._useful: tuple[str, Suggestion] | None = None
         self._made: Suggestion | None = None
 

@@ -139,7 +139,7 @@ class Prefetch:
         question, wait_ms = budget.question, asked_ms + self._idle_ms - self._clock()
         if wait_ms <= 0 and self._unfinished() is not None:
             self._current.give_up()  # no time is left, and its KV cache may be taken from here on
-        if loaded.runtime.slots.beside(question.uri) is None and wait_ms <= 0 and self._settled is not question:
+        if loaded.runtime.slots.second_cache(question.uri) is None and wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
         still = asked_ms <= question.asked_ms and self._unfinished() is None
@@ -177,7 +177,7 @@ class Prefetch:
         the old prompt is short.
         """
         question, planned = budget.question, self._planned
-        if loaded.runtime.slots.beside(question.uri) is None:
+        if loaded.runtime.slots.second_cache(question.uri) is None:
             return False
         if planned is None or planned.question is not question or (paused and not planned.looked):
             if self._planning is None or self._planning[0] is not question:
@@ -210,7 +210,7 @@ class Prefetch:
         if paused or (planned is None and prompts.is_partial(question.uri)):
             yield from prompts.plan(snapshot, offset)
             planned = prompts.planned(snapshot, offset)
-        engine = loaded.runtime.slots.beside(question.uri)
+        engine = loaded.runtime.slots.second_cache(question.uri)
         if planned is None or engine is None:
             return _Planned(question, paused, None)
         stays = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic, Literal, NamedTuple, TypeAlias
+from typing import Generic, Literal, NamedTuple
 
 from fastcoder_lsp.completion.protocol import Command, HostListener, StatusChanged
 from fastcoder_lsp.completion.question import Clock
@@ -35,7 +35,11 @@ def now_ms() -> float:
     return time.monotonic() * 1e3
 
 
-Made: TypeAlias = tuple[Callable[[], SomeModel | None], Callable[[SomeModel], object]]
+class ModelChange(NamedTuple, Generic[SomeModel]):
+    """A loaded model that replaces another: `take` gives it, or None if it is unwanted; `taken` hears of the end."""
+
+    take: Callable[[], SomeModel | None]
+    taken: Callable[[SomeModel], object]
 
 
 class RoundRobin:
@@ -102,7 +106,7 @@ def choose(clients: RoundRobin, *, successor: bool) -> Iterator[Piece]:
         return
     if successor:
         yield Piece("hand over")
-    yield from [Piece("begin", client) for client in clients if client.open.expected is not None]
+    yield from [Piece("begin", client) for client in clients if client.questions.expected is not None]
     yield from [Piece("finish", client) for client in clients if client.finishes][:1]
     yield from [Piece("edit", client) for client in clients if client.edits.wants_turn]
     yield from [Piece("load")] if requests else []
@@ -156,13 +160,12 @@ class Scheduler(Generic[SomeModel]):
         """Replace the model, or its settings, for all clients from their next questions on."""
         self._inbox.put(Arrival(None, partial(self._use, load)))
 
-    def succeed(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None = None) -> None:
+    def succeed(self, load: Callable[[Progress], SomeModel], change: ModelChange[SomeModel] | None = None) -> None:
         """Replace the model as soon as no client waits for an answer.
 
-        `load` loads the new model, now unless `made` is given, and whenever it was unloaded. `made` gives the new
-        model, which is loaded already, or None where it is no longer wanted; and is told once it has taken over.
+        `load` loads the new model, now unless there is a `change`, and whenever it was unloaded.
         """
-        self._inbox.put(Arrival(None, partial(setattr, self, "_successor", partial(self._take_over, load, made))))
+        self._inbox.put(Arrival(None, partial(setattr, self, "_successor", partial(self._take_over, load, change))))
 
     def close(self) -> None:
         """End within a piece of work, and free the model's memory."""
@@ -319,10 +322,10 @@ class Scheduler(Generic[SomeModel]):
                 with logged("a listener failed"):
                     client.emit(StatusChanged(failed or Status("starting")))
 
-    def _take_over(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None) -> None:
+    def _take_over(self, load: Callable[[Progress], SomeModel], change: ModelChange[SomeModel] | None) -> None:
         """Put a new model in place of this one, for the clients that had one at once."""
-        model = made[0]() if made is not None else None
-        if made is not None and model is None:
+        model = change.take() if change is not None else None
+        if change is not None and model is None:
             return
         serving = [client for client in self._clients if client.model.loaded is not None]
         self._use(load)
@@ -332,9 +335,9 @@ class Scheduler(Generic[SomeModel]):
             self._acting = client
             if client.enabled:
                 self._ready(client)
-        if made is not None and model is not None:
+        if change is not None and model is not None:
             self._model.settle()
-            made[1](model)
+            change.taken(model)
 
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()

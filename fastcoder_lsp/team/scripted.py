@@ -95,7 +95,7 @@ class _ScriptedEngines:
     def slot(self, name: str) -> Engine:
         return self._slots.setdefault(name, _ScriptedSlot(self))
 
-    def beside(self, name: str) -> None:
+    def second_cache(self, name: str) -> None:
         """There is none."""
 
     def exchange(self, name: str) -> None:

@@ -111,7 +111,7 @@ class ListeningDrafter(NoDrafter):
         self.expected.append(tuple(bytes(tokens).decode() for tokens in context.outdated))
 
 
-class Turns:
+class TurnByTurn:
     """A scheduler in simulated time, driven turn by turn."""
 
     clock: Clock
@@ -148,7 +148,7 @@ class AtCursor:
         return CompletionRequest(snapshot, len(before), invoked=invoked)
 
 
-class Simulation(Turns, AtCursor):
+class Simulation(TurnByTurn, AtCursor):
     """A person at one cursor, with text `after` it, and the service that answers with the model `letter`.
 
     The model is loaded within `load_ms`; `costs` are those that the scheduler believes in. `late` and `empty` keep what

@@ -14,7 +14,7 @@ from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost
-from tests.completion.simulated import Clock, Turns
+from tests.completion.simulated import Clock, TurnByTurn
 
 pytestmark = pytest.mark.model
 
@@ -49,7 +49,7 @@ class Ticking(Clock):
         return self.ms
 
 
-class Person(Turns):
+class Person(TurnByTurn):
     def __init__(self, runtime: Runtime) -> None:
         runtime.engine_for("file:///stack.py").prefill([], lambda: False)
         runtime.prompts.forget("file:///stack.py")

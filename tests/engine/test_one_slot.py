@@ -46,7 +46,7 @@ def test_the_last_prefilled_name_says_what_an_engine_alone_says(steps: list[tupl
             assert slot.cached() == ()
             owner = "" if owner == name else owner
         elif what == "b":
-            assert engines.beside(name) is None, "it would take the cache from who uses it"
+            assert engines.second_cache(name) is None, "it would take the cache from who uses it"
         else:
             engines.exchange(name)
         for each in "ab":

@@ -181,7 +181,7 @@ def test_a_shortened_cache_gives_way_before_a_whole_one(engine: TreeEngine) -> N
 
 def test_the_second_cache_takes_over_with_the_same_bits(engine: TreeEngine) -> None:
     engines = slots(engine)
-    first, second = engines.slot("a"), engines.beside("a")
+    first, second = engines.slot("a"), engines.second_cache("a")
     first.prefill(TEXT[:60], never)
     for end in (30, 70, 90):
         second.prefill(TEXT[5 : 5 + end], never)
@@ -191,7 +191,7 @@ def test_the_second_cache_takes_over_with_the_same_bits(engine: TreeEngine) -> N
     assert first.cached() == ()
     assert engines.slot("a").prefill(TEXT[5:95], never).computed == 0
     _step_like_alone(engine, engines, "a", {"a": TEXT[5:95]}, DraftTree.chain([4, 5, 6]))
-    assert engines.beside("a") is not second
+    assert engines.second_cache("a") is not second
     engines.exchange("never seen")
     assert engines.slot("never seen").cached() == ()
 
@@ -201,14 +201,19 @@ def test_the_second_cache_evicts_none_and_gives_way_to_all(engine: TreeEngine) -
     engines = slots(engine, most)
     for index, name in enumerate("ab"):
         engines.slot(name).prefill([index] * 100, never)
-    assert engines.beside("a").prefill([7] * 100, never).done
+    assert engines.second_cache("a").prefill([7] * 100, never).done
     engines.slot("c").prefill([3] * 230, never)
-    assert [engines.beside("a").cached(), *(len(engines.slot(name).cached()) for name in "abc")] == [(), 100, 100, 230]
-    refused = engines.beside("a").prefill([7] * 230, never)
+    assert [engines.second_cache("a").cached(), *(len(engines.slot(name).cached()) for name in "abc")] == [
+        (),
+        100,
+        100,
+        230,
+    ]
+    refused = engines.second_cache("a").prefill([7] * 230, never)
     assert (refused.done, refused.computed) == (False, 0)
     assert [len(engines.slot(name).cached()) for name in "abc"] == [100, 100, 230]
     engines.forget("c")
-    assert engines.beside("a").prefill([7] * 100, never).done
+    assert engines.second_cache("a").prefill([7] * 100, never).done
     engines.exchange("a")
     engines.slot("d").prefill([4] * 230, never)
     assert len(engines.slot("a").cached()) == 100, "it is an ordinary one now"
@@ -221,14 +226,14 @@ def test_the_second_cache_replaces_slots_not_used_lately(engine: TreeEngine) -> 
     for number, name in enumerate(names):
         engines.slot(name).prefill([number] * 100, never)
         if name == "1":
-            engines.beside(name).prefill([number] * 100, never)
+            engines.second_cache(name).prefill([number] * 100, never)
     held = engines.bytes_held()
-    last, engines._most = engines.beside(names[-1]), held // 2
+    last, engines._most = engines.second_cache(names[-1]), held // 2
     assert not last.prefill([90] * 100, never).done
     assert engines.bytes_held() == held, "not in vain"
     engines._most = held + bytes_of(engine, 0)
     assert last.prefill([90] * 100, never).done
-    assert not engines.beside("1").cached()
+    assert not engines.second_cache("1").cached()
     assert [len(engines.slot(name).cached()) for name in names] == [100] * len(names)
     assert last.prefill([91] * 250, never).done
     assert not engines.slot("0").cached()
@@ -239,10 +244,10 @@ def test_the_second_cache_replaces_slots_not_used_lately(engine: TreeEngine) -> 
 def test_what_is_prepared_beside_goes_with_its_name(engine: TreeEngine) -> None:
     engines = slots(engine)
     engines.slot("a").prefill(TEXT[:20], never)
-    engines.beside("a").prefill(TEXT[20:50], never)
+    engines.second_cache("a").prefill(TEXT[20:50], never)
     engines.rename("a", "b")
-    assert engines.beside("b").cached() == tuple(TEXT[20:50])
-    assert engines.beside("a").cached() == ()
+    assert engines.second_cache("b").cached() == tuple(TEXT[20:50])
+    assert engines.second_cache("a").cached() == ()
     engines.forget("b")
     assert engines.bytes_held() == 0
 
@@ -280,7 +285,7 @@ def test_a_system_without_memory_is_helped_by_the_others(engine: TreeEngine, mon
         return real(self)
 
     monkeypatch.setattr(type(backend), "another", refusing)
-    assert not engines.beside("a").prefill(TEXT[:10], never).done
+    assert not engines.second_cache("a").prefill(TEXT[:10], never).done
     assert engines.slot("a").cached() == tuple(TEXT[:20]), "nobody gives way to what is only prepared"
     calls.clear()
     engines.slot("b").prefill(TEXT[:10], never)

@@ -144,7 +144,7 @@ def test_an_answer_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: py
         [found] = find_hosts([here.folder])
         ended.set()
         dripping.join()
-    assert found.told is None
+    assert found.report is None
 
 
 def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,15 +163,15 @@ def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.Monke
         "ok",
         "process 7: model, editors connected: 3, 2 of them waiting for a suggestion; it works for process 22",
     )
-    found = replace(found, told=structs.replace(told, nice=10))
+    found = replace(found, report=structs.replace(told, nice=10))
     assert "nice 10" in list(_lines(found))[1]
     (check,) = check_host()
     assert check.state == "note"
     assert "nice 10" in check.text
 
 
-def test_what_hosts_of_the_first_release_say_is_understood() -> None:
-    """They run on when the package is updated: `host status` shows them, and `host stop` ends them."""
+def test_control_messages_keep_their_form() -> None:
+    """Hosts run on when the package is updated: `host status` and `host stop` must reach them."""
     front = [21, [b"/w/one"], True, 3.0, True]
     said = ["Fronts", 7, "0.1+abc", "model", "engine", 2**30, 60.0, [front], 0]
     fronts = (FrontAt(21, (b"/w/one",), True, 3.0, True),)

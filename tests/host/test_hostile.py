@@ -214,8 +214,8 @@ def test_many_fronts_leave_room_for_the_command_line(place: Place, monkeypatch: 
     while late.receive() is not None:
         pass
     (found,) = find_hosts([place.address.folder])
-    assert found.told is not None
-    assert len(found.told.fronts) == 2
+    assert found.report is not None
+    assert len(found.report.fronts) == 2
     fronts.pop().close()
     settled(place, 1)
     fronts.append(Channel(place.address.connect()))

@@ -17,9 +17,9 @@ from fastcoder_lsp.completion.protocol import (
     HostFacts,
     HostListener,
     Load,
-    Noticed,
     OpenHost,
     Use,
+    UserActive,
     Withdraw,
 )
 from fastcoder_lsp.completion.question import Policy, Question, place_of
@@ -59,11 +59,11 @@ class Fronts:
         self.loaded.append(toy_model(self.engines[-1], Encoding()))
         return self.loaded[-1]
 
-    def make(self, model: Model, settings: Settings, around: WorkspaceView, seat: str) -> Runtime:
+    def make(self, model: Model, settings: Settings, around: WorkspaceView, front: str) -> Runtime:
         if settings.drafter == "sdsat":
             raise UsageError("the drafter sdsat needs a model that was tuned for it")
-        self.made.append((seat, around))
-        return toy_runtime(model, front=seat)
+        self.made.append((front, around))
+        return toy_runtime(model, front=front)
 
     def open(
         self, root: Path, settings: Settings = SETTINGS, *, texts: OpenTexts | None = None, **narrow: object
@@ -107,7 +107,7 @@ def test_a_model_is_loaded_once_and_a_workspace_is_followed_once(fronts: Fronts,
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
     assert len(fronts.loaded) == 1
-    assert [seat for seat, _ in fronts.made] == ["front-1", "front-2"]
+    assert [front for front, _ in fronts.made] == ["front-1", "front-2"]
     assert len(fronts.core.stores.indexes) == 1
     assert one.facts().fronts == two.facts().fronts == 2
     one.close(10)
@@ -198,7 +198,7 @@ def test_other_settings_of_a_front_load_no_model_anew(fronts: Fronts, root: Path
     one.send(Use(plain, {root: plain}))
     assert ask(one, hears_one, 2) == SAYS
     assert len(fronts.loaded) == 1
-    assert [(seat, around.pin is None) for seat, around in fronts.made[2:]] == [("front-1", True)]
+    assert [(front, around.pin is None) for front, around in fronts.made[2:]] == [("front-1", True)]
     assert len(fronts.core.stores.indexes) == 1
     other = replace(plain, model="another")
     one.send(Use(other, {root: other}))
@@ -324,7 +324,7 @@ def test_the_model_opens_with_the_settings_before_the_request(kinds: Kinds) -> N
     kinds.host.send(DocumentChanged(Path("/w/b.py"), "closed"))
     kinds.host.send(DocumentChanged(Path("/w/a.py"), "new"))
     kinds.host.send(DocumentClosed(Path("/w/b.py")))
-    kinds.host.send(Noticed(1.0, answered=True))
+    kinds.host.send(UserActive(1.0, answered=True))
     kinds.host.send(Forget("file:///w/b.py"))
     kinds.host.send(Use(SHARED, FOLDERS))
     assert not kinds.opened

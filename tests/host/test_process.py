@@ -267,16 +267,16 @@ def test_a_low_priority_start_lowers_no_other_fronts_priority(
     heard = Heard()
     ask(heard, machine.front(heard), 1)
     (host,) = find_hosts([machine.folder])
-    assert host.told is not None
+    assert host.report is not None
     expected = 0 if allowed else os.getpriority(os.PRIO_PROCESS, 0) + 5
-    assert psutil.Process(host.process_id).nice() == host.told.nice == expected
+    assert psutil.Process(host.process_id).nice() == host.report.nice == expected
 
 
 def test_the_command_line_ends_it_and_fronts_have_another(machine: Machine) -> None:
     heard, front = machine.asked()
     (host,) = find_hosts([machine.folder])
-    assert host.told is not None
-    assert [(one.process_id, one.asking) for one in host.told.fronts] == [(os.getpid(), False)]
+    assert host.report is not None
+    assert [(one.process_id, one.asking) for one in host.report.fronts] == [(os.getpid(), False)]
     assert stop_host(host, 10)
     assert gone(host.process_id)
 

@@ -22,11 +22,11 @@ from fastcoder_lsp.completion.protocol import (
     Load,
     Made,
     Notice,
-    Noticed,
     Reload,
     Rename,
     StatusChanged,
     Use,
+    UserActive,
     Withdraw,
     Worked,
 )
@@ -194,7 +194,7 @@ def test_verbs_arrive_in_their_order(place: Place) -> None:
     front = place.front(heard, settings, folders)
     heard.wait(lambda: place.hosts)
     front.send(DocumentChanged(Path("/w/b.py"), "b"))
-    front.send(Noticed(12.5, answered=True))
+    front.send(UserActive(12.5, answered=True))
     front.send(Withdraw(8))
     front.send(Rename("untitled:a", "untitled:b"))
     front.send(Forget("untitled:b"))
@@ -209,7 +209,7 @@ def test_verbs_arrive_in_their_order(place: Place) -> None:
     calls = place.hosts[0].calls
     assert calls[0] == ("open", settings, folders)
     expected: list[tuple[object, ...]] = [
-        ("noticed", 12.5, True),
+        ("user_active", 12.5, True),
         ("withdraw", 8),
         ("rename", "untitled:a", "untitled:b"),
         ("forget", "untitled:b"),

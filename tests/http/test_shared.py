@@ -74,8 +74,8 @@ class Machine:
         ends_s = time.monotonic() + ANSWER_S
         while time.monotonic() < ends_s:
             (host,) = find_hosts([self.folder / "fastcoder-lsp"])
-            if host.told is not None:
-                return host.told
+            if host.report is not None:
+                return host.report
         raise AssertionError("it does not answer")
 
 

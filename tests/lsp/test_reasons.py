@@ -278,7 +278,7 @@ LONG = "too long: 500,000 characters, and the limit is 5,000. Raise `read.max_li
 @pytest.mark.parametrize(
     ("text", "says"), [("{}, \n" * 4_000_000, LARGE), ("x" * 500_000, LONG)], ids=["20 MB", "line"]
 )
-async def test_who_asks_by_key_in_a_document_without_suggestions_is_told_once(text: str, says: str) -> None:
+async def test_a_key_in_a_refused_document_explains_once(text: str, says: str) -> None:
     """Typing shows nothing; further keys, also that for edits, do not say it again, nor does a minute of silence."""
     async with initialized() as client:
         client.open(URI, text)

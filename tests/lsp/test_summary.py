@@ -53,7 +53,7 @@ def test_the_counts_in_words(service: Statistics, accepts: AcceptCounts, says: s
     assert told.count(". ") <= 2
 
 
-def test_documents_without_suggestions_are_named_where_most_requests_are_in_them() -> None:
+def test_a_document_that_refuses_most_requests_is_named() -> None:
     refusals, few = Refusals(31, "No suggestions in a.py: It is too large."), Refusals(30, "No suggestions in a.py.")
     service = Statistics(shown=30, ms=FAST)
     assert summary(service, AcceptCounts(), refusals) == refusals.text

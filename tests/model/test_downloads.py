@@ -268,4 +268,4 @@ def test_a_damaged_file_is_none(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_download_that_broke_off_has_no_speed() -> None:
-    assert Download("some/model", 1_000_000, 4_000_000, 2e6, process=1 << 22).told == "1 MB of 4 MB"
+    assert Download("some/model", 1_000_000, 4_000_000, 2e6, process=1 << 22).text == "1 MB of 4 MB"

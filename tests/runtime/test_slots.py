@@ -16,7 +16,7 @@ from tests.completion.simulated import Clock
 from tests.completion.toys import Letters
 from tests.papers import own_weights
 from tests.scheduling.shared import Caches
-from tests.torch_engines.static_parts import MeanDevice, tiny_recipe
+from tests.torch_engines.graph_parts import MeanDevice, tiny_recipe
 
 
 def caches() -> Caches:

@@ -23,7 +23,7 @@ from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.listening import Heard
-from tests.completion.simulated import COSTS, URI, AtCursor, Clock, NextLetter, SimulatedEngine, Turns
+from tests.completion.simulated import COSTS, URI, AtCursor, Clock, NextLetter, SimulatedEngine, TurnByTurn
 from tests.completion.toys import Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import Allowed
 
@@ -51,7 +51,7 @@ class Caches:
             self.engines[name] = Slot(self._clock, self._letter, self)
         return self.engines[name]
 
-    def beside(self, name: str) -> "Slot":
+    def second_cache(self, name: str) -> "Slot":
         return self.spare.setdefault(name, Slot(self._clock, self._letter, self))
 
     def exchange(self, name: str) -> None:
@@ -59,7 +59,7 @@ class Caches:
         self.engines[name] = self.spare.pop(name)
 
     def swap(self, name: str) -> None:
-        self.engines[name], self.spare[name] = self.beside(name), self.slot(name)
+        self.engines[name], self.spare[name] = self.second_cache(name), self.slot(name)
 
     def used(self, slot: "Slot") -> None:
         named = [(name, other) for name, other in self.engines.items() if other is slot]
@@ -184,7 +184,7 @@ class Front(AtCursor):
         return self.shared.caches.slot(f"{self.name}\n{uri}")
 
 
-class Shared(Turns):
+class Shared(TurnByTurn):
     """One model with `most` KV caches for all fronts, a scheduler that the test drives, and the clock."""
 
     def __init__(self, letter: NextLetter, *, load_ms: float = 0.0, most: int = 100) -> None:

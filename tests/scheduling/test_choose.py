@@ -2,7 +2,7 @@
 
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.scheduling.scheduler import choose
-from tests.scheduling.seats import HURRIED, START, loaded
+from tests.scheduling.several_fronts import HURRIED, START, loaded
 from tests.scheduling.shared import Shared
 
 QUIET = ["prepare", "prepare", "defer"]

@@ -9,7 +9,7 @@ from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.scheduling.budget import SLICE_MS
 from tests.completion.simulated import STEP_MS, URI, Clock
 from tests.completion.toys import ToyPrompts
-from tests.scheduling.seats import MODEL, PATIENT, START, WHOLE
+from tests.scheduling.several_fronts import MODEL, PATIENT, START, WHOLE
 from tests.scheduling.shared import Front, Shared, alone, bytes_of
 
 PART_MS, PARTS = 4.0, 20

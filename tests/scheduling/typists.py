@@ -25,7 +25,7 @@ from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.listening import Heard
-from tests.completion.simulated import COSTS, Clock, Turns
+from tests.completion.simulated import COSTS, Clock, TurnByTurn
 from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
 from tests.scheduling.shared import Caches, Slot
@@ -72,7 +72,7 @@ class TokenCaches(Caches):
     def slot(self, name: str) -> Slot:
         return self.engines.setdefault(name, TokenSlot(self, spare=False))
 
-    def beside(self, name: str) -> Slot:
+    def second_cache(self, name: str) -> Slot:
         return self.spare.setdefault(name, TokenSlot(self, spare=True))
 
     def exchange(self, name: str) -> None:
@@ -89,7 +89,7 @@ class TokenCaches(Caches):
 
 
 @dataclass
-class Typist(Turns):
+class Typist(TurnByTurn):
     """One front with a document, and with `budget` tokens of other files' code, which is `given`; 0: none.
 
     `later`: a first prompt goes without that code. `prompts`: a builder to go on with. `whole`: the code changes what

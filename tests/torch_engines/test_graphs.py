@@ -19,7 +19,7 @@ from fastcoder_lsp.torch_engines.graphs.weights import GROUP, Int4Product, Int8P
 from tests.engine.rows import check_place
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 from tests.fake_engine import never
-from tests.torch_engines.static_parts import MeanDevice, lengthen, tiny_recipe
+from tests.torch_engines.graph_parts import MeanDevice, lengthen, tiny_recipe
 
 FREE = Healing(b"", lambda _token: b"", lambda _bytes: np.zeros(0, np.int64))
 

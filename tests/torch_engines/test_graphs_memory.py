@@ -19,7 +19,7 @@ from fastcoder_lsp.torch_engines.graphs.plan import least_bytes, require, weight
 from fastcoder_lsp.torch_engines.graphs.weights import GROUP, Int4Product, Int8Product, round_groups, round_rows
 from fastcoder_lsp.torch_engines.trial import LOST, GpuFaults
 from tests.engine.shapes import MODELS, named
-from tests.torch_engines.static_parts import MeanDevice, tiny_recipe
+from tests.torch_engines.graph_parts import MeanDevice, tiny_recipe
 from tests.torch_engines.test_graphs import plain
 
 SHAPES = {model.name: model.shape for model in named(MODELS)}

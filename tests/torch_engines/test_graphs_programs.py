@@ -14,7 +14,7 @@ from fastcoder_lsp.torch_engines.graphs.programs import TOP_K, Program
 from fastcoder_lsp.torch_engines.graphs.step_io import StepInput
 from fastcoder_lsp.torch_engines.graphs.verifier import StepVariant
 from tests.engine.shapes import TINY, named
-from tests.torch_engines.static_parts import META, Counted, MetaDevice, StreamDevice, meta_programs, tiny_recipe
+from tests.torch_engines.graph_parts import META, Counted, MetaDevice, StreamDevice, meta_programs, tiny_recipe
 from tests.torch_engines.test_graphs import drafted, plain
 
 PROMPT = [5, 6, 7] * 60

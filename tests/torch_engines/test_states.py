@@ -20,7 +20,7 @@ from fastcoder_lsp.torch_engines.graphs.verifier import StepVariant
 from tests.engine.shapes import TINY, named
 from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model
 from tests.fake_engine import never
-from tests.torch_engines.static_parts import Counted, MeanDevice, meta_programs, tiny_recipe
+from tests.torch_engines.graph_parts import Counted, MeanDevice, meta_programs, tiny_recipe
 from tests.torch_engines.test_graphs import drafted, plain
 
 TEXT = [int(token) for token in np.random.default_rng(5).integers(0, VOCABULARY, 90)]

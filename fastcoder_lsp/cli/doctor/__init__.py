@@ -104,10 +104,10 @@ def check_host() -> Iterator[Check]:
         return
     for host in find_hosts():
         details: dict[str, object] = {"folder": str(folder), "process_id": host.process_id}
-        if host.told is None:
+        if host.report is None:
             yield Check("host", "wrong", f"the shared process {host.process_id or ''} does not answer", _STOP, details)
         else:
-            yield _at_work(host.told, details)
+            yield _at_work(host.report, details)
 
 
 def _at_work(told: "Fronts", details: dict[str, object]) -> Check:

@@ -251,9 +251,9 @@ def check_unfinished() -> Iterator[Check]:
         )
     for download in downloads(store.cache):
         if download.under_way:
-            text, hint = f"{download.name} is being downloaded: {download.told}", ""
+            text, hint = f"{download.name} is being downloaded: {download.text}", ""
         else:
-            text = f"the download of {download.name} broke off at {download.told}"
+            text = f"the download of {download.name} broke off at {download.text}"
             hint = f"To continue it, run: fastcoder-lsp model pull {download.name}"
         yield Check("download", "note", text, hint)
     left = [folder for folder in store.root.glob("work/*") if folder.is_dir()]

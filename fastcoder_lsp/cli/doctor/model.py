@@ -80,7 +80,7 @@ def check_choice(settings: Settings) -> Iterator[Check]:
     threads, gpu, bits = settings.threads or None, gpu_for_choice(settings), BITS.get(settings.engine, 8)
     with progress_shown() as shown:
         chosen = chosen_model(cache_folder(), shares(shown), threads=threads, gpu_bytes=gpu, bits=bits).chosen
-    text = f"`auto` chooses {chosen.told}"
+    text = f"`auto` chooses {chosen.text}"
     if chosen.against:
         text += f"; it is the smallest, for no size keeps all limits: {words(chosen)}"
     elif chosen.speed is None and not chosen.gpu:

@@ -5,7 +5,7 @@ states of a block hang as branches beside the text; a state's right tokens are t
 branch begins at its first wrong token.
 
 Trajectories are the model's output block by block, and every state of the guess on the way there: the iteration of
-`draft/jacobi.py` (Santilli et al. 2023, Algorithm 1) for a batch. Guess n random tokens of the prompt, replace all by
+`papers/jacobi.py` (Santilli et al. 2023, Algorithm 1) for a batch. Guess n random tokens of the prompt, replace all by
 the argmax before each, until nothing moves; then the next block. The KV cache keeps the tokens that are right in all
 texts; the rest of a guess is cut off again. Batch i of a run is a function of (texts, seed, i) alone.
 

@@ -228,7 +228,7 @@ class FeatureLesson(EagleLesson):
         return (NORMED,)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """As `draft.eagle.EagleLayer` reads them: the target's embeddings are not scaled there."""
+        """As `papers.eagle.EagleLayer` reads them: the target's embeddings are not scaled there."""
         found = {name: value.detach().clone() for name, value in self._parts.items()}
         found["fc"][:, : self._shape.width] *= self._embedded_scale
         return found | {"feature_scale": self._scale_E, "head": self._head_DE, "ids": self._teacher.ids_D}

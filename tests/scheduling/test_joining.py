@@ -15,7 +15,7 @@ from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.scheduling import model
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
 from fastcoder_lsp.scheduling.model import RETRY_MS, SharedModel, trim_heap
-from tests.scheduling.seats import HURRIED, MODEL, PATIENT, START, WHOLE, all_done, loaded
+from tests.scheduling.several_fronts import HURRIED, MODEL, PATIENT, START, WHOLE, all_done, loaded
 from tests.scheduling.shared import Shared
 
 

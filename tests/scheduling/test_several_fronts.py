@@ -6,7 +6,7 @@ import pytest
 
 from fastcoder_lsp.completion.question import Policy
 from tests.completion.simulated import URI, script
-from tests.scheduling.seats import HURRIED, MODEL, PATIENT, START, WHOLE, all_done, loaded
+from tests.scheduling.several_fronts import HURRIED, MODEL, PATIENT, START, WHOLE, all_done, loaded
 from tests.scheduling.shared import Front, Shared, alone
 
 OTHER = "file:///b.py"

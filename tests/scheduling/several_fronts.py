@@ -1,4 +1,4 @@
-"""What the tests of seats share: fronts whose model is loaded, what it says, and how long they wait."""
+"""What the tests of several fronts share: fronts whose model is loaded, what it says, and how long they wait."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
