@@ -97,6 +97,7 @@ _BY_LANGUAGE: Mapping[str, Lexis] = {
     "css": _lexis("", "/* */", _BOTH),
     "rust": _lexis("//", "/* */", {'"': Quote.LINES, "'": Quote.CHAR}, special=(r'\bb?c?r(#*)"', r'"\1'), nested=True),
     "go": _lexis("//", "/* */", {**_LITERAL, "`": Quote.RAW}),
+    "swift": _lexis("//", "/* */", {**_LITERAL, '"""': Quote.LINES}, special=(r'(#+)"', r'"\1'), nested=True),
     "zig": _lexis("// \\\\", "", _LITERAL),
     "perl": _lexis("#", "", _BOTH, spaced=True, more=(_HEREDOC_SIGN,)),
     "php": _lexis("// #", "/* */", _LONG, more=(r"(?<=<)<<[\"']?[A-Za-z_]\w*[\"']?",)),

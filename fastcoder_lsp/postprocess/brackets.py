@@ -42,6 +42,7 @@ class _BracketScan:
         self._strings, self._quote = _strings(text, around)
         self._pairs = {**CLOSER_OF, "<": ">"} if ">" in due else CLOSER_OF
         self._closes, self._own = list[tuple[int, int]](), list[tuple[int, str]]()
+        self._quotes = SYMMETRIC | {around.head.quote} - {""}
         self._again = 0
         self._filled = False  # whether it fills an empty pair of brackets right of the cursor
 
@@ -60,7 +61,7 @@ class _BracketScan:
         if wanted and text.startswith(wanted, at) and not ARROW.match(text, at - 1, at + 1):
             self._closes.append((at, at + len(wanted)))
             return at + len(wanted)
-        if wanted in SYMMETRIC:
+        if wanted in self._quotes:
             found = _INTERPOLATION.match(text, at)
             return found.end() if found else at + 1
         if at not in self._strings:
@@ -76,7 +77,7 @@ class _BracketScan:
         closer = next((end for _, end in own if len(end) > 1 and text.startswith(end, at)), sign)
         if inner in self._due:
             self._open(at, inner)
-        elif sign in self._pairs and (sign != "<" or text[at + 1 : at + 2].strip("=")):
+        elif closer == sign and sign in self._pairs and (sign != "<" or text[at + 1 : at + 2].strip("=")):
             if not own:
                 self._filled = wanted == sign + self._pairs[sign] and any(end == at for _, end in self._closes[-1:])
             self._open(at, self._pairs[sign])

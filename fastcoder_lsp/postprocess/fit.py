@@ -1,8 +1,9 @@
 r"""Where a text ends and what it covers: its end and its beginning, aligned with the text right of the cursor.
 
-The text right of the cursor begins with *closers* that the editor inserted, or that stood there. A text that closes
-the same brackets, strings or tags covers them; one that ends with a part of what stands there leaves that part out; one
-that begins a line of its own keeps its line end. Where it would run into what stands there, nothing fits.
+A text that ends with what stands there covers that, where the rest of it closes all that it opens: in any language,
+the document then balances as before. Else the text right of the cursor begins with *closers* that the editor inserted,
+or that stood there, and a text that closes the same brackets, strings or tags covers them. A text that begins a line of
+its own keeps its line end. Where it would run into what stands there, nothing fits.
 """
 
 import re
@@ -11,6 +12,9 @@ from fastcoder_lsp.postprocess.brackets import ARROW, right_closers
 from fastcoder_lsp.postprocess.text_around import TextAround, in_word, wordy
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, width
 
+_STRING = re.compile(r"""(["'`])(?:\\.|(?!\1)[^\\\n])*\1""")
+_EMPTY_PAIR = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}")
+_SIGN = re.compile(r"""[()\[\]{}"'`]""")
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
 _STOPS = ",;:"
 _SURE = 12  # a text of several lines repeats so many characters, or all that stands there
@@ -29,6 +33,8 @@ def covered(text: str, around: TextAround) -> int:
         return 0
     if right in _SELECTORS:
         return _selector(body, right, around)
+    if again := _again(body, right, around):
+        return again
     if not around.closers.signs:
         return _words(body, right) or _signs(body, right)
     return _closed(body, right, around)
@@ -49,6 +55,9 @@ def fit(text: str, around: TextAround) -> str:
         return text
     if keeps_line_end(text, around):
         return _whole_line(text, right, around)
+    if around.closers.signs and not around.closing and not covered(body, around):
+        line = body.partition("\n")[0]
+        body = line if covered(line, around) == len(right) else body  # what it says below may stand there
     tail = text[len(body) :] if "\n" in body else text[len(body) :].partition("\n")[0]
     stands = right.startswith(body) and not in_word(body, right[len(body) :])
     if stands or (not tail and _repeats(body, right, around)):
@@ -89,6 +98,28 @@ def _whole_line(text: str, right: str, around: TextAround) -> str:
     return body + "\n" * lines + indent(around.left)
 
 
+def _again(body: str, right: str, around: TextAround) -> int:
+    """The length of the longest beginning of `right` that closes something and that `body` ends with.
+
+    What `body` says before that closes all that it opens, so it does not say the closers for itself.
+    """
+    if around.unclosed:
+        return 0
+    for length in range(min(len(right), len(body)), 0, -1):
+        said, again = body[:-length], right[:length]
+        if body.endswith(again) and not (said.startswith(again) or _is_whole(again)) and _is_whole(said):
+            return length
+    return 0
+
+
+def _is_whole(text: str) -> bool:
+    """Whether all brackets and quotes in `text` have a partner there, whatever its language."""
+    rest = _STRING.sub("", text)
+    while (shorter := _EMPTY_PAIR.sub("", rest)) != rest:
+        rest = shorter
+    return not _SIGN.search(rest)
+
+
 def _words(body: str, right: str) -> int:
     """The length of the beginning of `right`, with a word in it, that `body` ends with."""
     least = min(len(right), _SURE if "\n" in body else 1)
@@ -118,10 +149,9 @@ def _closed(body: str, right: str, around: TextAround) -> int:
     ends = [end for _, end in closes]
     if not ends:
         return 0
-    behind, whole = right[closer_ends[-1] :], right.strip()
+    behind = right[closer_ends[-1] :]
     if behind.strip(f"{_STOPS} \t"):
-        if len(ends) < len(signs) or not (length := _words(body, behind)):
-            length = len(behind) if body.endswith(whole) and ends[0] == len(body) - len(whole) + len(signs[0]) else 0
+        length = _words(body, behind) if len(ends) == len(signs) else 0
         return closer_ends[-1] + length if length else closer_ends[count] if ends[-1] == len(body) else 0
     if behind.strip() and body[-1] in (*_STOPS, "{"):
         return len(right)

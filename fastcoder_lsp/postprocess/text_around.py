@@ -57,10 +57,12 @@ class TextAround:
     def closers(self) -> Closers:
         """The closers right of the cursor, up to other text."""
         right, found = self.right[:_MOST_CLOSERS], Closers([], [])
+        quote = self.head.quote
+        closer = re.compile(f"{re.escape(quote)}|{_CLOSER.pattern}") if len(quote) > 1 else _CLOSER
         while True:
             at = found.ends[-1] if found.ends else 0
             at += len(right[at:]) - len(right[at:].lstrip(" \t"))
-            sign = _CLOSER.match(right, at)
+            sign = closer.match(right, at)
             if sign is None or not self._closes(sign[0]):
                 sign = _PAIR.match(right, at) if found.signs else None
             if sign is None:
@@ -70,12 +72,14 @@ class TextAround:
 
     def _closes(self, sign: str) -> bool:
         """Whether `sign` closes something that is open at the cursor, as far as its line tells."""
+        if sign == self.head.quote:
+            return True
         if sign in _IN_PROSE and self.language not in MARKUP | {"typst", "tex"}:
             return False
         if sign == "''" and "``" in self.left:
             return True
         if sign in SYMMETRIC:
-            return sign in (self.head.quote, *(sign for _, sign in self.head.stack)) or self.left.count(sign) % 2 == 1
+            return sign in (sign for _, sign in self.head.stack) or self.left.count(sign) % 2 == 1
         if sign in OPENED:
             return sign == self.head.comment or self.left.rfind(OPENED[sign]) > self.left.rfind(sign)
         if sign in {">", "/>"}:
@@ -95,9 +99,10 @@ class TextAround:
         A negative number counts the closers there that close nothing. Last, whether the document is sure of that: the
         brackets balance, or the closer below stands in the column of what it closes.
         """
-        head, signs = self.head, self.closers.signs
-        quote = "" if head.stack and head.stack[-1][1] == head.quote else head.quote
-        if self.language not in KNOWN or head.comment or (quote and (quote not in signs or not self.closing)):
+        head, signs, quote = self.head, self.closers.signs, self.head.quote
+        if self.language not in KNOWN or head.comment or head.in_template:
+            return [], 0, False
+        if quote and (quote not in signs or not self.closing):
             return [], 0, False
         right = [sign for sign in signs[signs.index(quote) if quote else 0 :] if sign in {quote, *")]}`"}]
         rest = self.near_after[len(self.closing) :]

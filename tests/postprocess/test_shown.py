@@ -27,6 +27,7 @@ def check(case: Case) -> None:
     "overwrite",
     "overwrite_not",
     "overwrite_doubled",
+    "again",
     "rubbish",
     "all_rules",
 )
