@@ -49,6 +49,7 @@ _NAMED: Final = frozenset(
 _COMPREHENSION: Final = re.compile(r"\b(?:for|in|if)\b|\basync\s+for\b")
 _MEMBER: Final = re.compile(r"(?:(?<!\.)\.|\?\.|::)\s*$")
 _MEMBER_IN_SCALA: Final = re.compile(r"\.\s*$")
+_TAG_END: Final = re.compile(r"</(?:[A-Za-z][\w.-]*)?>|\s/>")
 _POINTED: Final = re.compile(r"->\s*$")
 _ASSIGNED: Final = re.compile(r"\s*(?::=|(?:[-+*/%&|^@]|//|\*\*|>>|<<|\?\?|&&|\|\|)?=(?![=>~])|\+\+|--|=>)")
 _CHANGED: Final = re.compile(r"\s*(?:[-+*/%&|^@]|//|\*\*|>>|<<|\?\?|&&|\|\|)=(?![=>])")
@@ -122,6 +123,9 @@ class CodeScopes(CodeBlocks):
         self._starts = [scope.start for scope in self.scopes]
         typed = language in _DECLARED - _NAME_FIRST
         self._declaring = _DECLARING_TYPED if typed else _DECLARING_BRACELESS if language in _BRACELESS else _DECLARING
+        self._has_markup = language.endswith("react") or (
+            language == "javascript" and any(not self.quoted(tag.start()) for tag in _TAG_END.finditer(text))
+        )
         self._string_starts = {start for start, _ in self._spans if text[start] in "'\""}
 
     def innermost(self, at: int) -> int:
@@ -427,10 +431,10 @@ class CodeScopes(CodeBlocks):
         if previous not in ("{", ",") or following not in (",", "}"):
             return False
         only = previous == "{" and following == "}"
-        if only and self._language.endswith("react") and self._is_markup(opener, self._pairs[opener] + 1):
+        if only and self._has_markup and self._is_markup(opener, self._pairs[opener] + 1):
             return False
         return not (
-            self._language.endswith("react")
+            self._has_markup
             and only
             and re.search(r"[\w\"'>}=]$", text[:opener].rstrip(" ")[-1:]) is not None
             and not text[:opener].endswith(("= ", "=> ", "return "))
