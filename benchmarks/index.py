@@ -228,7 +228,7 @@ def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percent
     live.inbox.join(user)
     live.start()
     try:
-        assert live.inbox.settle(600)
+        assert live.inbox.wait_idle(600)
         save = _live_times(live, None, edited, lines, SAVES)
         keystroke = _live_times(live, user, edited, lines, EDITS)
     finally:
@@ -255,7 +255,7 @@ def _live_times(live: LiveIndex, user: IndexUser | None, path: Path, lines: list
         found.append(time.perf_counter() - start)
         # A person's next keystroke comes later than this; the rest of a burst of events must not count as the next.
         time.sleep(0.03)
-        assert live.inbox.settle(_PATIENCE_S)
+        assert live.inbox.wait_idle(_PATIENCE_S)
     return found
 
 

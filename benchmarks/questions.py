@@ -77,7 +77,7 @@ class RepositoryFiles:
         index = WordIndex()
         for path, file in self.words.items():
             index.put(path, file.lines.terms_W)
-        index.settle()
+        index.merge()
         return index
 
 

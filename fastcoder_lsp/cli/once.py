@@ -129,14 +129,14 @@ def _load(
         opened.callback(store.stop, _STOP_S)
         store.start(runtime.tokenizer)
         tell(0.0, "reading the workspace and common code")
-        store.settle(_INDEX_S if traced else _UPDATE_S)
+        store.wait_idle(_INDEX_S if traced else _UPDATE_S)
     if words is not None:
         bound_s = _INDEX_S if traced else _CONTEXT_S if runtime.prompts.options.context_tokens else 0.0
         if bound_s:
             tell(0.0, "reading the workspace")
-        if not words.settle(bound_s):
+        if not words.wait_idle(bound_s):
             words.stop()
-            opened.callback(words.settle, _STOP_S)  # it stores the files read so far
+            opened.callback(words.wait_idle, _STOP_S)  # it stores the files read so far
             if bound_s:
                 notice(
                     f"{counted(len(words.index), 'file')} of {words.root} could be read in {bound_s:.0f} s: the prompt "

@@ -21,7 +21,7 @@ from fastcoder_lsp.completion.question import Answer, Policy, Question, nothing,
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestion_cache import SuggestionCache
 from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting, settle
+from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting, resolve
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
 from fastcoder_lsp.edits.values import EditAnswer
@@ -263,7 +263,7 @@ class CompletionService:
                 self._made(uri, suggestion)
             case protocol.LoadFinished(ticket, well):
                 if (future := self._loads.pop(ticket, None)) is not None:
-                    settle(future, well)
+                    resolve(future, well)
             case protocol.Forgotten() | protocol.Counted() | protocol.Worked():
                 self._note(event)
             case _:

@@ -16,7 +16,7 @@ Asked = TypeVar("Asked", Question, EditQuestion)
 Value = TypeVar("Value")
 
 
-def settle(future: "Future[Value]", value: Value) -> bool:
+def resolve(future: "Future[Value]", value: Value) -> bool:
     """Resolve a future; returns whether it still waited."""
     try:
         future.set_result(value)
@@ -44,7 +44,7 @@ class Waiting(Generic[Asked, Value]):
         """Give the answer to every future that still waits; returns how many."""
         told = 0
         for future in self.futures:
-            told += settle(future, value)
+            told += resolve(future, value)
         return told
 
 

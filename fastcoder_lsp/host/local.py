@@ -264,7 +264,7 @@ class LocalHost:
 
         def wait() -> None:
             if words is not None:
-                words.settle(READING_S)
+                words.wait_idle(READING_S)
             self.send(command)
 
         threading.Thread(target=wait, name="fastcoder-reading", daemon=True).start()

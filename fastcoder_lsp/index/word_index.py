@@ -218,7 +218,7 @@ class WordIndex:
     """Ranks the files that use some words most. The caller chooses the key of a file, a path.
 
     Two tiers: the lists of all files, and those of recently changed files, which are rebuilt at the first question
-    after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`, `adopt`),
+    after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `merge`, `adopt`),
     another may search: merging takes long, but blocks no search.
     """
 
@@ -257,7 +257,7 @@ class WordIndex:
         """Set a file's words, in any order, and the 64 bits that `stamp` returns; False if there is too much."""
         self.remove(key)
         if len(self._keys) >= _NUMBERS:
-            self.settle()
+            self.merge()
         if self.full():
             return False
         words, first = np.unique(terms, return_index=True)
@@ -285,10 +285,10 @@ class WordIndex:
                     self._recent = None
 
     def due(self) -> bool:
-        """Whether so much has changed that `settle` is worth it."""
+        """Whether so much has changed that `merge` is worth it."""
         return len(self._waiting) >= max(LEAST_MERGED, min(len(self._numbers) // 4, MOST_MERGED))
 
-    def settle(self, least: int = 1) -> None:
+    def merge(self, least: int = 1) -> None:
         """Merge changes into the main lists: a second for 50,000 files; searches go on meanwhile.
 
         Does nothing if fewer than `least` files have changed or gone: a merge moves mapped lists into memory.
@@ -311,7 +311,7 @@ class WordIndex:
 
     def stored(self) -> StoredWords:
         """The whole index, merged, for storing; it does not change."""
-        self.settle()
+        self.merge()
         with self._lock:
             count = len(self._keys)
             keys = tuple(key for key in self._keys if key is not None)

@@ -74,7 +74,7 @@ class Reasons(PerDocument[_DocumentHistory]):
             silence = replace(silence, times=kept.pop().times + 1)
         kept.append(silence)
 
-    def settle(self, uri: str, at: Position, reason: Reason) -> None:
+    def replace_slow(self, uri: str, at: Position, reason: Reason) -> None:
         """Replace a slow answer at a place by its final reason."""
         kept = self.fetch(uri).silences
         if kept and (kept[-1].reason.code, kept[-1].at) == ("slow", at):

@@ -470,7 +470,7 @@ class Session:
             return
         at = position_at(document.clean_text, late.offset, self.client.encoding)
         if late.reason is not None:
-            self.outcomes.reasons.settle(late.uri, at, late.reason)
+            self.outcomes.reasons.replace_slow(late.uri, at, late.reason)
         elif self.client.shows_late:
             notify_late(self.endpoint, late, at)
 

@@ -95,7 +95,7 @@ class PromptBuilder:
         anchor = yield from self._anchor_at(snapshot, text, offset, hurried=hurried, room=room)
         return self._store(snapshot.uri, anchor, text, offset)
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
+    def move_anchor(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         """Set the anchor here in a pause, so that the next keystrokes find everything computed; returns the prompt.
 
         Other code may be exchanged, but never in the middle of a line: a user who continues there soon finds the prompt

@@ -272,7 +272,7 @@ class NetworkHost:
             client.handle(protocol.Ask(question))
             if self._server.identity is None and client.request is not None:
                 client.request.waited_for_model()
-            client.settle()
+            client.take_prompt()
             client.serve(0.0)  # count each question, even one that is replaced at once
             return
         client.handle(protocol.UserActive(question.asked_ms, answered=True))

@@ -187,7 +187,7 @@ class RepositoryContext:
             self._folders[folder.root] = words
         words.follow(folder.rules, reported=self._reported())
         if self._wait_s:
-            words.settle(self._wait_s)
+            words.wait_idle(self._wait_s)
         return words
 
     def _follow_open(self, texts: Mapping[Path, str]) -> Pieces[tuple[dict[Path, FileWords], int]]:

@@ -102,7 +102,7 @@ class FolderWords:
                 self._folders.clear()
             self._start()
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is left to look at; returns whether that came. For tests, benchmarks, single queries."""
         end_s = time.monotonic() + timeout_s
         while True:
@@ -214,7 +214,7 @@ class FolderWords:
                 self._take(key, rules, terms, listed=False)
             if self._stopping.is_set():
                 return
-        self.index.settle(FEW)
+        self.index.merge(FEW)
         self._rest(time.thread_time() - began_s)
 
     def _rest(self, spent_s: float) -> None:
@@ -233,7 +233,7 @@ class FolderWords:
                 self._take(key, rules, terms)
         for key in set(self.index.known()) - seen:
             self._forget(key)
-        self.index.settle(FEW)
+        self.index.merge(FEW)
         self._keep()
         with self._lock:
             self._looked_s, self._spent_s = self._clock_s(), time.thread_time() - began_s
@@ -256,7 +256,7 @@ class FolderWords:
         self.index.put(key, terms.of(text[:MOST_INDEXED] if KEYS not in text else ""), _number(stamp))
         self._changes += 1
         if self.index.due():
-            self.index.settle()
+            self.index.merge()
         if self._changes >= KEPT_AFTER:
             self._keep()
 

@@ -1,7 +1,7 @@
 """Loads a model: engine, tokenizer and step costs once, drafter and prompts for each front.
 
-Owns the composition and its order: a second process starts compiling before this one imports a compiler, the index is
-compiled here meanwhile, and nothing is timed while that process runs. Makes no decisions at a request.
+Loading has a fixed order. First a second process starts to compile kernels. Meanwhile this one compiles the index.
+Timing waits until that process has ended. Makes no decisions at a request.
 """
 
 import hashlib

@@ -85,7 +85,7 @@ class Client:
 
     # Work, in the scheduler's thread ---------------------------------------------------------------------------------
 
-    def settle(self) -> None:
+    def take_prompt(self) -> None:
         """Go on from a prompt that is built by now."""
         if self.generation is not None and (begun := self.generation.begun()) is not self.generation:
             self.current.generation = begun

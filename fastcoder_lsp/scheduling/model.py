@@ -259,7 +259,7 @@ class SharedModel(Generic[SomeModel]):
         """Take a model that is loaded."""
         self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock)), None
 
-    def settle(self) -> None:
+    def freeze_objects(self) -> None:
         """Exempt all current objects from garbage collection: a full one stops all threads for 150 ms."""
         gc.collect()
         gc.freeze()
@@ -273,7 +273,7 @@ class SharedModel(Generic[SomeModel]):
         if self._untidy:
             self._untidy = False
             gc.unfreeze()
-            self.settle()
+            self.freeze_objects()
 
     def prepare(self) -> bool:
         """Let the engine do a piece of deferrable work; returns False where there is none."""

@@ -132,7 +132,7 @@ class Prefetch:
         room_ms, paused = budget.preparing_ms(), asked_ms + self._idle_ms <= self._clock()
         if not isinstance(loaded, LocalModel) or not paused or self._lead_ms <= 0 or room_ms <= 0:
             return False
-        return self._fill_second_cache(loaded, budget, room_ms, paused=True, still=False)
+        return self._fill_second_cache(loaded, budget, room_ms, paused=True, may_swap=False)
 
     def _prepare(self, loaded: LocalModel, budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
         """Prefill a piece of the next prompt in the second cache; returns 0, or how many milliseconds to wait."""
@@ -142,8 +142,8 @@ class Prefetch:
         if loaded.runtime.slots.second_cache(question.uri) is None and wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
-        still = asked_ms <= question.asked_ms and self._unfinished() is None
-        if self._fill_second_cache(loaded, budget, room_ms, paused=wait_ms <= 0, still=still):
+        may_swap = asked_ms <= question.asked_ms and self._unfinished() is None
+        if self._fill_second_cache(loaded, budget, room_ms, paused=wait_ms <= 0, may_swap=may_swap):
             return 0.0
         if wait_ms > 0:
             return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer
@@ -155,7 +155,7 @@ class Prefetch:
         runtime = loaded.runtime
         if self._settling is None or self._settling[0] is not question:
             if self._building is None or self._building[0] is not question:
-                settling = runtime.prompts.settle(question.request.snapshot, question.request.offset)
+                settling = runtime.prompts.move_anchor(question.request.snapshot, question.request.offset)
                 self._building = question, settling
             if (prompt := slice_of(self._building[1], self._clock)) is None:
                 return
@@ -168,13 +168,13 @@ class Prefetch:
             self._settling, self._settled = None, question
 
     def _fill_second_cache(
-        self, loaded: LocalModel, budget: BackgroundBudget, room_ms: float, *, paused: bool, still: bool
+        self, loaded: LocalModel, budget: BackgroundBudget, room_ms: float, *, paused: bool, may_swap: bool
     ) -> bool:
         """Do one piece of the question's next prompt, within `room_ms`; returns False where there is none.
 
-        `paused`: a pause began: other files are searched anew. `still`: nothing was typed since the question, and no
-        generation runs: the second cache may replace the first. In the middle of a line it does so after a pause, or if
-        the old prompt is short.
+        `paused`: the user has paused, so other files are searched again. `may_swap`: the user has typed nothing since
+        the question and nothing is being generated, so the second cache may replace the first. In the middle of a line
+        it does so after a pause, or if the old prompt is short.
         """
         question, planned = budget.question, self._planned
         if loaded.runtime.slots.second_cache(question.uri) is None:
@@ -192,7 +192,7 @@ class Prefetch:
             done = planned.prefill.work(room_ms)
             self._current.emit(Counted("prefilled", planned.prefill.prefilled - before))
             return done
-        if not still:
+        if not may_swap:
             return False
         planned.prefill = None
         snapshot, offset = question.request.snapshot, question.request.offset

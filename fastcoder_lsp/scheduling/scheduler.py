@@ -210,7 +210,7 @@ class Scheduler(Generic[SomeModel]):
             self._receive()
             for client in self._clients:
                 self._acting = client
-                client.settle()
+                client.take_prompt()
             for piece in choose(self._clients, successor=self._successor is not None):
                 wait_ms = min(wait_ms, self._run(piece, idle=wait_ms == math.inf))
                 if wait_ms <= 0:
@@ -302,7 +302,7 @@ class Scheduler(Generic[SomeModel]):
         model, latency = self._model.get()
         loaded = LocalModel(make_runtime(model), latency)
         if first:
-            self._model.settle()
+            self._model.freeze_objects()
         return loaded
 
     def _progress(self, share: float, what: str) -> None:
@@ -336,7 +336,7 @@ class Scheduler(Generic[SomeModel]):
             if client.enabled:
                 self._ready(client)
         if change is not None and model is not None:
-            self._model.settle()
+            self._model.freeze_objects()
             change.taken(model)
 
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:

@@ -184,7 +184,7 @@ class _Prompts(PromptBuilder):
         tokens = (*(byte for byte in text if byte > _MIDDLE), _MIDDLE)
         return ready(Prompt(tokens, healing=b"", typed="", template="scripted"))
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
+    def move_anchor(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
         return self.build(snapshot, offset)
 
     def context_of(self, uri: str) -> tuple[str, ...]:  # noqa: ARG002 no code of others

@@ -143,13 +143,13 @@ class Datastore:
         started = self._started
         return None if started is None else started.common.frozen(shape)
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_idle(self, timeout_s: float) -> bool:
         """Wait until all reported changes can be found and the corpora are ready; for tests and benchmarks."""
         started = self._started
         if started is None:
             return False
         started.common.wait(timeout_s)
-        return all(index.inbox.settle(timeout_s) for index in self._indexes())
+        return all(index.inbox.wait_idle(timeout_s) for index in self._indexes())
 
     def _key_of(self, document: str) -> str:
         """The document's key in the stores, cached because a decode must not wait for a slow disk."""

@@ -154,7 +154,7 @@ class Inbox:
             self.stopping = True
             self.lock.notify_all()
 
-    def settle(self, timeout_s: float) -> bool:
+    def wait_idle(self, timeout_s: float) -> bool:
         """Wait until all reported changes can be found, and the next can at once; returns whether that came.
 
         For tests and benchmarks.

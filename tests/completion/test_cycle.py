@@ -38,7 +38,7 @@ PARTS = {
         "CompletionService.on",
         "CompletionService._answered",
         "Waiting.answer",
-        "settle",
+        "resolve",
     ],
 }
 DOWN = ("handler", "reader", "scheduler")

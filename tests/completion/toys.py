@@ -44,8 +44,8 @@ class ToyPrompts(PromptBuilder):
     def build(self, snapshot: Snapshot, offset: int, **_: object) -> Pieces[Prompt]:
         return ready(Prompt(self._tokens_of(snapshot.text[:offset]), healing=b"", typed="", template="toy"))
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
-        self.calls.append(("settle", snapshot.uri))
+    def move_anchor(self, snapshot: Snapshot, offset: int) -> Pieces[Prompt]:
+        self.calls.append(("move_anchor", snapshot.uri))
         return self.build(snapshot, offset)
 
     def may_show(self, uri: str) -> bool:

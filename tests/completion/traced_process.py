@@ -23,7 +23,7 @@ import fastcoder_lsp
 from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.completion.protocol import Answered, Ask, HostListener, ModelHost
-from fastcoder_lsp.completion.waiting import settle
+from fastcoder_lsp.completion.waiting import resolve
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import Progress
@@ -120,7 +120,7 @@ SERVER = {
     "handler": Part(HANDLERS, lambda frame, _: frame.f_code is Outbox.make.__code__, asks, itself=True),
     "listener": Part(
         frozenset((SharedProcessHost.hear.__code__,)),
-        lambda frame, _: frame.f_code is settle.__code__,
+        lambda frame, _: frame.f_code is resolve.__code__,
         lambda frame: isinstance(frame.f_locals.get("event"), Answered),
         itself=True,
     ),

@@ -216,7 +216,7 @@ def test_an_index_and_common_code_are_built_again(cache: Path, caplog: pytest.Lo
         caplog.clear()
         datastore = Datastore({cache / "project": Settings()}, SharedStores(cache))
         datastore.start(ToyEncoder())
-        assert datastore.settle(60)
+        assert datastore.wait_idle(60)
         datastore.stop()
         assert len(warned(caplog)) == expected, caplog.text
         [stored] = (cache / "corpora" / STANDARD_LIBRARY).rglob("*.seg")

@@ -148,7 +148,7 @@ def test_each_front_is_told_what_concerns_it_alone(fronts: Fronts, root: Path, t
 def test_loading_waits_for_the_code_around_a_path(fronts: Fronts, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where prompts may contain it, and not for ever."""
     waited: list[float] = []
-    monkeypatch.setattr(FolderWords, "settle", lambda _, seconds: waited.append(seconds))
+    monkeypatch.setattr(FolderWords, "wait_idle", lambda _, seconds: waited.append(seconds))
     host, heard = fronts.open(root)
     host.send(Load(1, root / "a.py"))
     heard.wait(lambda: heard.loads == [True])

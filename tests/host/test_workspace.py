@@ -36,11 +36,11 @@ class Front:
         self.workspace.surroundings(drafted_from=drafted_from)
         self.workspace.begin(ToyEncoder())
         for root in roots:
-            assert self.words(root).settle(60)
+            assert self.words(root).wait_idle(60)
         if drafted_from:
             until(self.workspace._reports_changes)
             assert self.workspace._datastore is not None
-            assert self.workspace._datastore.settle(60)
+            assert self.workspace._datastore.wait_idle(60)
 
     def words(self, root: Path) -> FolderWords:
         words = self.workspace._repository.words_at(root / "main.py")
@@ -62,7 +62,7 @@ Open = Callable[..., Front]
 def scanned(root: Path, roots: tuple[Path, ...]) -> dict[str, int | None]:
     words = FolderWords(root, ReadingRules(roots, SETTINGS))
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     return {key: words.index.stamp(key) for key in words.index.known()}
 
 

@@ -46,8 +46,8 @@ class UsedIndex(LiveIndex):
     def rescan(self) -> None:
         self.inbox.rescan()
 
-    def settle(self, timeout_s: float) -> bool:
-        return self.inbox.settle(timeout_s)
+    def wait_idle(self, timeout_s: float) -> bool:
+        return self.inbox.wait_idle(timeout_s)
 
 
 class Workspace:

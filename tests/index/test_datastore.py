@@ -68,7 +68,7 @@ def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path:
     edit(datastore, edited, "def repository(argument):\n    return 0\n")
     assert datastore.pin(edited.as_uri()).repository is None
     datastore.start(ToyEncoder())
-    assert datastore.settle(60)
+    assert datastore.wait_idle(60)
     pinned = datastore.pin(edited.as_uri())
     assert pinned.repository is not None
     assert pinned.corpus is not None
@@ -81,7 +81,7 @@ def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path:
     for absent in ("test_common", "SECRET"):
         assert pinned.corpus.longest(ids(absent), 16)[0] == 0
     edit(datastore, edited, None)
-    assert datastore.settle(60)
+    assert datastore.wait_idle(60)
     assert datastore.pin(edited.as_uri()).generation != pinned.generation
     # What is pinned stays as it was.
     assert pinned.repository.longest(ids("def repository(argument)"), 16) == (6, 2)
@@ -91,24 +91,24 @@ def test_common_code_has_a_frozen_table(datastore: Datastore) -> None:
     early, late = TableShape(1, 2), TableShape(2, 1)
     assert datastore.pin("").frozen(early) is None
     datastore.start(ToyEncoder())
-    assert datastore.settle(60)
+    assert datastore.wait_idle(60)
     table = datastore.pin("").frozen(early)
     assert table is not None
     assert next(iter(table.query(tuple(ids("return"))))) == tuple(ids("return argument"))[1:3]
     assert datastore.pin("").frozen(late) is None
-    assert datastore.settle(60)
+    assert datastore.wait_idle(60)
     assert datastore.pin("").frozen(late) is not None
 
 
 def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None:
     datastore.start(ToyEncoder())
-    assert datastore.settle(60)
+    assert datastore.wait_idle(60)
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "corpora").rglob("*.seg")}
     assert len(stored) == 2
     datastore.stop()
     again = Datastore({tmp_path / "project": SETTINGS}, SharedStores(tmp_path / "cache"))
     again.start(ToyEncoder())
-    assert again.settle(60)
+    assert again.wait_idle(60)
     again.stop()
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "corpora").rglob("*.seg")} == stored
 

@@ -34,7 +34,7 @@ def open_index(tmp_path: Path) -> Iterator[Open]:
     def make(*roots: Path, watching: bool = False) -> UsedIndex:
         live = UsedIndex(dict.fromkeys(roots, SETTINGS), tmp_path / "cache", watching=watching)
         live.start()
-        assert live.settle(60)
+        assert live.wait_idle(60)
         return live
 
     yield from opening(make, UsedIndex.stop)
@@ -94,7 +94,7 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
                 live.files_changed([path])
                 if chance.random() < 0.5:
                     live.document_closed(path)
-        assert live.settle(60)
+        assert live.wait_idle(60)
         now = expected(root, files)
         assert held(live) == now
         same_answers(live, now, chance, 2)
@@ -109,15 +109,15 @@ def test_unsaved_text_overrides_the_disk(root: Path, open_index: Open) -> None:
     live = open_index(root)
     live.document_changed(root / "a.py", "unsaved = 3\n")
     live.document_changed(root / "new.py", "fresh = 4\n")
-    assert live.settle(20)
+    assert live.wait_idle(20)
     assert held(live) == expected(root, {"a.py": "unsaved = 3\n", "b.py": "two = 2\n", "new.py": "fresh = 4\n"})
     write(root, {"a.py": "by another program = 5\n"})
     live.files_changed([root / "a.py"])
-    assert live.settle(20)
+    assert live.wait_idle(20)
     assert held(live)[str(root / "a.py")] == expected(root, {"a.py": "unsaved = 3\n"})[str(root / "a.py")]
     live.document_closed(root / "a.py")
     live.document_closed(root / "new.py")
-    assert live.settle(20)
+    assert live.wait_idle(20)
     assert held(live) == expected(root, {"a.py": "by another program = 5\n", "b.py": "two = 2\n"})
 
 
@@ -148,7 +148,7 @@ def test_nothing_that_may_not_be_read_is_held(root: Path, tmp_path: Path, open_i
     live.files_changed([root / name for name in (*names, "bytes.py", "dangling.py")])
     live.document_changed(tmp_path / "outside.py", "shown = 1\n")
     live.document_changed(root / "good.py", "good = 2\n")
-    assert live.settle(20)
+    assert live.wait_idle(20)
     # The looping link's own path is free for a new document; everything else stays out.
     assert set(held(live)) == {*allowed, str(root / "self.py")}
     assert held(live)[str(root / "good.py")] == tokens_of("good = 2\n")
@@ -189,13 +189,13 @@ def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_workspac
     write(other, {"c.py": "c = 1\n"})
     workspace = open_workspace(root)
     workspace.datastore.change({root: SETTINGS, other: SETTINGS, root / "inner": NO_PYTHON})
-    assert workspace.datastore.settle(20)
+    assert workspace.datastore.wait_idle(20)
     assert set(held(workspace)) == {str(root / "a.py"), str(root / "inner/d.js"), str(other / "c.py")}
     workspace.datastore.change({root: SETTINGS})
-    assert workspace.datastore.settle(20)
+    assert workspace.datastore.wait_idle(20)
     assert set(held(workspace)) == {str(root / name) for name in ("a.py", "inner/b.py", "inner/d.js")}
     workspace.datastore.change({other: SETTINGS})
-    assert workspace.datastore.settle(20)
+    assert workspace.datastore.wait_idle(20)
     assert set(held(workspace)) == {str(other / "c.py")}
 
 

@@ -41,7 +41,7 @@ def begin(stores: SharedStores) -> Iterator[Open]:
     def make(folders: Mapping[Path, Settings], report: Callable[[IndexProgress], None] = lambda _: None) -> Datastore:
         datastore = Datastore(folders, stores, report)
         datastore.start(ToyEncoder())
-        assert datastore.settle(60)
+        assert datastore.wait_idle(60)
         return datastore
 
     yield from opening(make, Datastore.stop)
@@ -112,7 +112,7 @@ def test_unsaved_texts_belong_to_the_client_that_sent_them(root: Path, begin: Op
     edit(other, root / "a.py", "second = 2\n")
     until(lambda: knows(one, "second = 2"))
     one.stop()
-    assert other.settle(60)
+    assert other.wait_idle(60)
     assert knows(other, "second = 2")
     edit(other, root / "a.py", None)
     until(lambda: knows(other, "everybody = 1"))
@@ -138,7 +138,7 @@ def test_workspaces_share_the_folders_that_they_have_in_common(
     assert knows(alone, "besides = 1")
     assert not knows(alone, "everybody = 1")
     both.change({root: SETTINGS, root / "private": SETTINGS})
-    assert both.settle(60)
+    assert both.wait_idle(60)
     assert len(stores.indexes) == 2
     assert sorted(map(len, group_nested({root: SETTINGS, beside: SETTINGS, root / "private": SETTINGS}))) == [1, 2]
     assert knows(both, "somebody = 2")
@@ -149,7 +149,7 @@ def test_common_code_is_open_once(root: Path, tmp_path: Path, begin: Open) -> No
     other = tmp_path / "other"
     write(other, {"node_modules/pack/index.js": "export function installed() {}\n"})
     one, two = begin({root: SETTINGS}), begin({other: SETTINGS})
-    assert one.settle(60)
+    assert one.wait_idle(60)
     common, tokens = ToyEncoder().encode("common = 1"), ToyEncoder().encode("export function installed()")
     found = []
     for datastore in (one, two):

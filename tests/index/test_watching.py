@@ -89,7 +89,7 @@ def test_no_watcher_at_all(root: Path, begin: Begin, monkeypatch: pytest.MonkeyP
 def test_watching_survives_folders_of_one_name(root: Path, begin: Begin, tmp_path: Path) -> None:
     (root / "a").mkdir()
     live = begin(watching=True)
-    until(lambda: live.settle(1))
+    until(lambda: live.wait_idle(1))
     for _ in range(3):
         (root / "a").rename(tmp_path / "away")
         time.sleep(0.7)  # watchdog waits half a second for where it went
@@ -107,7 +107,7 @@ def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None
     from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, WatchDescriptor
 
     live = begin(watching=True)
-    until(lambda: live.settle(1))
+    until(lambda: live.wait_idle(1))
     watcher = live._watcher
     assert watcher is not None
     (watch,) = watcher._watches.values()
@@ -144,7 +144,7 @@ def test_a_workspace_below_a_tool_s_folder_is_watched(
     write(inner, {"a.py": "a = 1\n", "node_modules/b.js": "b = 1\n"})
     workspace = open_workspace(inner)
     until(holds(workspace, inner, {"a.py": "a = 1\n"}))
-    assert workspace.datastore.settle(60)
+    assert workspace.datastore.wait_idle(60)
     write(inner, {"a.py": "a = 22\n"})
     until(holds(workspace, inner, {"a.py": "a = 22\n"}))
 
@@ -303,7 +303,7 @@ def test_documents_may_change_while_the_datastore_begins(
     datastore.start(ToyEncoder())
     for thread in threads:
         thread.join(20)
-    assert datastore.settle(60)
+    assert datastore.wait_idle(60)
     (index,) = stores.indexes.values()
     assert held(index) == expected(root, {"0.py": "old", "1.py": "old", "2.py": "new", "another.py": "new"})
     datastore.stop()

@@ -67,7 +67,7 @@ def test_forgotten_identifiers_have_the_same_numbers(monkeypatch: pytest.MonkeyP
 Step = tuple[str, int, frozenset[str]]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("put", "put", "put", "remove", "settle")),
+        st.sampled_from(("put", "put", "put", "remove", "merge")),
         st.integers(0, 9),
         st.frozensets(st.sampled_from(WORDS), min_size=1),
     ),
@@ -88,8 +88,8 @@ def test_ranking_is_the_naive_one(steps: list[Step], asked: frozenset[str]) -> N
             index.remove(key)
             files.pop(key, None)
         else:
-            index.settle()
-    index.settle()  # until then, what went is still counted in how common words are
+            index.merge()
+    index.merge()  # until then, what went is still counted in how common words are
     question = np.unique(terms.of(" ".join(sorted(asked))))
     assert len(index) == len(files)
     assert all((key in index) for key in files)
@@ -115,7 +115,7 @@ def test_a_change_is_found_at_once_and_what_went_is_not() -> None:
     for number in range(20):
         index.put(f"other_{number}", terms.of(f"filler_{number}"))
     index.put("file", terms.of("before_it"))
-    index.settle()
+    index.merge()
     index.put("file", terms.of("after_that"))
     assert index.best(np.unique(terms.of("after_that")), 1) == ["file"]
     assert "file" not in index.best(np.unique(terms.of("before_it")), 30)
@@ -132,9 +132,9 @@ def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
     mapped = index.stored().postings
     index.put("file_1", terms.of("other"))
     index.remove("file_2")
-    index.settle(4)
+    index.merge(4)
     assert index._base is mapped
-    index.settle(3)
+    index.merge(3)
     assert index._base is not mapped
     assert index.best(terms.of("other"), 9) == ["file_1"]
 
@@ -148,7 +148,7 @@ def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert index.best(terms.of("third"), 9) == []
     assert index.put("file_0", terms.of("again")), "one that is known is taken in anew"
     monkeypatch.setattr(word_index, "MOST_POSTINGS", 1)
-    index.settle()
+    index.merge()
     assert not index.put("file_1", terms.of("more"))
 
 
@@ -174,7 +174,7 @@ def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
     for one in (index, again):
         one.put("plain.py", terms.of("another"), stamp=7)
         one.put("new.py", terms.of("shared"), stamp=8)
-        one.settle()
+        one.merge()
         one.remove("größe\n.py")
     for asked in ("shared", "another", "only_1", "only_0"):
         assert again.best(np.unique(terms.of(asked)), 9) == index.best(np.unique(terms.of(asked)), 9)
@@ -198,7 +198,7 @@ def test_an_empty_index_and_an_empty_question() -> None:
     index = WordIndex()
     assert index.best(Terms().of("word"), 5) == []
     index.put("file", Terms().of(""))
-    index.settle()
+    index.merge()
     assert index.best(Terms().of(""), 5) == []
     assert index.weights(Terms().of("word")).tolist() == pytest.approx([log1p(1.5 / 0.5)])
     assert LineTerms(np.zeros(0, np.int32), np.zeros(1, np.int32)).lines == 0

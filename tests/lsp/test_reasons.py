@@ -64,11 +64,11 @@ def test_many_keys_do_not_push_out_what_tells_more() -> None:
 def test_what_was_too_slow_gets_its_true_reason() -> None:
     kept = Reasons(counting())
     kept.keep("file:///a", HERE, SLOW)
-    kept.settle("file:///a", Position(9, 9), reasons.unsure())
-    kept.settle("file:///b", HERE, reasons.unsure())
+    kept.replace_slow("file:///a", Position(9, 9), reasons.unsure())
+    kept.replace_slow("file:///b", HERE, reasons.unsure())
     assert [one.reason for one in kept.silences("file:///a")] == [SLOW]
     for reason in (reasons.unsure(), reasons.models_end()):
-        kept.settle("file:///a", HERE, reason)
+        kept.replace_slow("file:///a", HERE, reason)
     assert [one.reason.code for one in kept.silences("file:///a")] == ["unsure"]
 
 

@@ -218,7 +218,7 @@ def test_settling_moves_the_anchor() -> None:
     builder = PromptBuilder(QWEN, PromptOptions(lines_above=0))
     build(builder, f"a = 1\n{CURSOR}\nz = 1\n")
     assert build(builder, f"a = 1\nb = 2\nc{CURSOR}\nz = 1\n").typed == "b = 2\n"
-    settled = at_once(builder.settle(snapshot("a = 1\nb = 2\nc\nz = 1\n"), len("a = 1\nb = 2\nc")))
+    settled = at_once(builder.move_anchor(snapshot("a = 1\nb = 2\nc\nz = 1\n"), len("a = 1\nb = 2\nc")))
     assert settled.typed == ""
     now = build(builder, f"a = 1\nb = 2\nc ={CURSOR}\nz = 1\n")
     assert now.tokens[: len(settled.tokens)] == settled.tokens

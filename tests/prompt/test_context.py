@@ -139,7 +139,7 @@ def test_context_is_exchanged_in_a_pause_and_never_within_a_line(code: str, cont
     here = snapshot(before + after)
     typed = at_once(builder.build(here, len(before)))
     assert "high" in QWEN.decode(typed.tokens)
-    settled = at_once(builder.settle(here, len(before)))
+    settled = at_once(builder.move_anchor(here, len(before)))
     assert ("second" in QWEN.decode(settled.tokens)) == exchanged
     assert ("high" in QWEN.decode(settled.tokens)) != exchanged
     assert first.tokens[:5] == typed.tokens[:5]
@@ -175,7 +175,7 @@ def test_typing_costs_the_same_with_other_code_along() -> None:
             text = text[:at] + "\n" + text[at:]
             if place % 3 == 2:  # a pause on the empty line, with other code at hand
                 given.snippets = SECOND if given.snippets is SNIPPETS else SNIPPETS
-                last = at_once(builder.settle(snapshot(text), at))
+                last = at_once(builder.move_anchor(snapshot(text), at))
                 exchanges += bool(budget)
             for char in "    value = compute(first, second)":
                 text = text[:at] + char + text[at:]
@@ -198,7 +198,7 @@ def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
         assert "forbidden_one" in QWEN.decode(build(builder, f"x = 1\ny{CURSOR}\n").tokens)
         given.forbidden = frozenset({"/w/a.py"})
         text = "x = 1\ny =\n"
-        make = builder.settle if settles else builder.build
+        make = builder.move_anchor if settles else builder.build
         after = at_once(make(Snapshot("u", "main.py", "python", 1, text), 9))
         assert "forbidden_one" not in QWEN.decode(after.tokens)
         assert "allowed_one" in QWEN.decode(after.tokens)

@@ -259,7 +259,7 @@ def test_the_names_numbered_for_one_prompt_are_bounded(root: Path, monkeypatch: 
     context = finder(root, {root / "src/app/store.py": data} if where == "open" else {})
     words = context.words_at(root / "src/app/main.py")
     assert words is not None
-    words.settle(60.0)
+    words.wait_idle(60.0)
     numbered.clear()
     here = main(root, (data if where == "document" else "") + USE)
     assert found_at(context, here, len(here.text))

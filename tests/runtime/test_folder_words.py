@@ -54,7 +54,7 @@ def rules_of(root: Path) -> ReadingRules:
 def looked(root: Path, clock: Clock | None = None) -> FolderWords:
     words = FolderWords(root, rules_of(root), clock or Clock())
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     return words
 
 
@@ -62,7 +62,7 @@ def kept_at(root: Path, kept: Path) -> FolderWords:
     """Another process that begins with what is kept, looked through."""
     words = FolderWords(root, rules_of(root), Clock(), kept)
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     return words
 
 
@@ -100,7 +100,7 @@ def test_changes_are_found_when_they_are_told(root: Path) -> None:
     (root / "three.py").write_text("unheard_of = 2\n")
     (root / "src/one.py").unlink()
     words.changed([root / "two.py", root / "three.py", root / "src/one.py"])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert sorted(holding(words, "unheard_of")) == ["three.py", "two.py"]
     assert holding(words, "first_thing") == []
 
@@ -116,12 +116,12 @@ def test_what_is_told_is_only_a_hint(root: Path, tmp_path_factory: pytest.TempPa
     (root / "folder.py").mkdir()
     names = ("link.py", "far.py", "folder.py", "ignored.py", ".env", "gone.py", "../outside.py")
     words.changed([*(root / name for name in names), outside])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert sorted(words.index.known()) == [".gitignore", "new.py", "src/one.py", "two.py"]
     (root / "two.py").unlink()
     (root / "two.py").symlink_to(root / "new.py")
     words.changed([root / "two.py"])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert "two.py" not in words.index
 
 
@@ -129,7 +129,7 @@ def test_an_unchanged_file_that_is_told_may_be_forbidden_now(root: Path) -> None
     words = looked(root)
     (root / ".gitignore").write_text("two.py\n")
     words.changed([root / "two.py", root / "ignored.py"])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert "two.py" not in words.index
     assert "ignored.py" in words.index
 
@@ -141,7 +141,7 @@ def test_a_folder_that_is_a_link_is_told_by_either_name(root: Path, tmp_path_fac
     for top, name in ((root, "a.py"), (link, "b.py")):
         (root / name).write_text("unheard_of = 1\n")
         words.changed([top / name])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert sorted(holding(words, "unheard_of")) == ["a.py", "b.py"]
 
 
@@ -151,7 +151,7 @@ def test_a_file_written_twice_within_a_stamp_is_read_twice(root: Path, monkeypat
     words = looked(root)
     (root / "two.py").write_text("unheard_of = 1\n")
     words.changed([root / "two.py"])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert holding(words, "unheard_of") == ["two.py"]
 
 
@@ -160,7 +160,7 @@ def test_too_much_that_is_told_has_everything_looked_at(root: Path, monkeypatch:
     words = looked(root)
     (root / "new.py").write_text("unheard_of = 1\n")
     words.changed(root / f"gone{number}.py" for number in range(4))
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert "new.py" in words.index
     assert not words._files
 
@@ -184,7 +184,7 @@ def test_what_is_told_during_a_look_is_not_lost(root: Path, monkeypatch: pytest.
     other = rules_of(root)
     words.follow(other)
     go.set()
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert sorted(holding(words, "unheard_of")) == [".gitignore", "new.py", "src/one.py", "two.py"]
     assert words._looked_by is other
 
@@ -201,7 +201,7 @@ def test_a_change_after_a_look_is_waited_for(root: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(FolderWords, "_has_work", end)
     words.changed([root / "a.py"])
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert holding(words, "late") == ["late.py"]
 
 
@@ -213,12 +213,12 @@ def test_a_watched_folder_is_rarely_scanned(root: Path) -> None:
     for now, reported, known in ((61.0, True, False), (599.0, True, False), (601.0, True, True)):
         clock.now = now
         words.follow(words.rules, reported=reported)
-        assert words.settle(60)
+        assert words.wait_idle(60)
         assert ("new.py" in words.index) is known
     (root / "new.py").unlink()
     clock.now += 61.0 + 100 * words._spent_s
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert "new.py" not in words.index
 
 
@@ -228,11 +228,11 @@ def test_the_folder_is_looked_through_again_after_a_while(root: Path) -> None:
     (root / "new.py").write_text("unheard_of = 1\n")
     (root / "src/one.py").unlink()
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert holding(words, "unheard_of") == []
     clock.now += folder_words.LEAST_BETWEEN_S + 1e6
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert holding(words, "unheard_of") == ["new.py"]
     assert "src/one.py" not in words.index
 
@@ -240,7 +240,7 @@ def test_the_folder_is_looked_through_again_after_a_while(root: Path) -> None:
 def test_other_rules_are_followed_at_once(root: Path) -> None:
     words = looked(root)
     words.follow(ReadingRules((root,), Settings(read_exclude=("src/",))))
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert "src/one.py" not in words.index
     assert "two.py" in words.index
 
@@ -286,7 +286,7 @@ def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytes
 
     monkeypatch.setattr(words.index, "put", broken)
     words.follow(words.rules)
-    assert words.settle(60)
+    assert words.wait_idle(60)
     words.follow(words.rules)
     assert words._thread is None
     assert at_once(words.load("two.py")) is not None
@@ -373,6 +373,6 @@ def test_a_disk_that_refuses_is_asked_once(root: Path, kept: Path, monkeypatch: 
     words = kept_at(root, kept)
     (root / "new.py").write_text("unheard_of = 1\n")
     words.follow(rules_of(root))
-    assert words.settle(60)
+    assert words.wait_idle(60)
     assert len(asked) == 1
     assert holding(words, "unheard_of") == ["new.py"]

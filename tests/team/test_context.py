@@ -39,7 +39,7 @@ def found(
 ) -> PromptContext:
     """What is shown to who may read these, once they were looked through."""
     for one in trees:
-        assert words.of(one, settings).settle(WAIT_S)
+        assert words.of(one, settings).wait_idle(WAIT_S)
     context = TeamContext(words, dict.fromkeys(trees, settings))
     return at_once(
         context.find(Snapshot("http-client:/document/0", None, "python", 1, text), len(text), (0, len(text)), kept)

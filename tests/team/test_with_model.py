@@ -95,7 +95,7 @@ def test_only_readers_of_a_repository_have_it_in_prompts(monkeypatch: pytest.Mon
     shown = replace(config.settings(), context_enabled=True, index_enabled=False)
     replica = TeamReplica(config, "replica", lambda names: {tree: shown} if "core" in names else {}, steady.MODULE)
     try:
-        assert replica._core.words.of(tree, shown).settle(120.0)
+        assert replica._core.words.of(tree, shown).wait_idle(120.0)
         may, may_not = work(replica, Tenant("ada", "", ("core",))), work(replica, Tenant("eve"))
         none = work(replica, Tenant("ben", "", ("another",)))
     finally:

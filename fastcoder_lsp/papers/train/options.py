@@ -158,7 +158,9 @@ PUBLISHED: dict[Method, PaperSettings] = {
 }
 
 
-def settle(method: Method, asked: RequestedOptions, machine: TrainingDevice) -> tuple[TrainSettings, list[str]]:
+def resolve_options(
+    method: Method, asked: RequestedOptions, machine: TrainingDevice
+) -> tuple[TrainSettings, list[str]]:
     """Every setting, and a note for each that differs from the published one."""
     published, notes, drafter = PUBLISHED[method], list[str](), method in DRAFTERS
     known = "usual" if method in ("distill", "edits") else "published"

@@ -37,7 +37,7 @@ from fastcoder_lsp.papers.train.options import (
     TrainingDevice,
     TrainSettings,
     machine,
-    settle,
+    resolve_options,
 )
 from fastcoder_lsp.papers.train.run_folder import RunFolder
 from fastcoder_lsp.papers.train.samples import CPU_SAMPLES, HELD_OUT, SHARE, Collector, Sample
@@ -98,7 +98,7 @@ class TrainingSession(ABC):
         self.folder = RunFolder(job.out.expanduser().absolute())
         self.folder.require_room()  # reading may take minutes
         self.texts = self.read()
-        self.settings, notes = settle(self.method, job.asked, device)
+        self.settings, notes = resolve_options(self.method, job.asked, device)
         require_tuning(self.settings)
         self.folder.begin(self.identity(), restart=job.restart)
         for note in notes:

@@ -26,7 +26,7 @@ from fastcoder_lsp.papers.train.cllm import (
 )
 from fastcoder_lsp.papers.train.example import Sequence, Sequences
 from fastcoder_lsp.papers.train.loop import rate
-from fastcoder_lsp.papers.train.options import PUBLISHED, RequestedOptions, TrainingDevice, settle
+from fastcoder_lsp.papers.train.options import PUBLISHED, RequestedOptions, TrainingDevice, resolve_options
 from fastcoder_lsp.papers.train.sdsat import MASKED, PLAIN, SdsatSettings, choose_adaptive, examples_of
 from fastcoder_lsp.papers.train.texts import read_texts
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -239,13 +239,13 @@ def test_wrong_tokens_are_corrected_at_random() -> None:
 def test_published_settings_are_the_defaults_and_less_is_said() -> None:
     """On a large GPU steps and rate are the papers'; every setting that is scaled down has its note."""
     large = TrainingDevice("cuda", 140 << 30, fast_bf16=True, parameters=1_300_000_000)
-    settings, notes = settle("sdsat", RequestedOptions(), large)
+    settings, notes = resolve_options("sdsat", RequestedOptions(), large)
     published = PUBLISHED["sdsat"]
     assert (settings.steps, settings.rate, settings.warm_up, settings.betas) == (2000, 5e-5, 400, (0.9, 0.95))
     assert settings.final_rate == pytest.approx(1e-5)
     assert settings.tuning == "full"
     assert any(str(f"{published.length:,}") in note for note in notes) == (settings.length != published.length)
-    small, notes = settle(
+    small, notes = resolve_options(
         "sdsat", RequestedOptions(), TrainingDevice("cpu", 8 << 30, fast_bf16=False, parameters=494_000_000)
     )
     assert small.tuning == "lora"
