@@ -22,6 +22,7 @@ _LINE_ENDS = re.compile(r"\n(?:[ \t]*\n){2}|\n(?:[ \t]*\n)?(?=[ \t]*[^\s])")  # 
 _NUMBERS = re.compile(r"(?:-?\d[\w.]*[ \t]*,\s*){15}-?\d(?P<last>[\w.]*)[ \t]*(?=,)")
 """As many numbers in a row as a person enters before the next pause; models count without end."""
 _CLASS = re.compile(r"\s*(?:\w+\s+)*(?:class|struct|enum|interface|trait|impl|record|object|protocol|module)\b")
+_CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -270,7 +271,7 @@ def stop_rule(before: str, after: str, language: str) -> StopRule:
     if nothing follows in its block, also the block's next lines; the same holds on an empty line inside a block.
     """
     left = before[max(before.rfind("\n") + 1, len(before) - _NEAR) :]
-    right = after[:_NEAR].partition("\n")[0]
+    right = _CLOSING_TAG.sub("", after[:_NEAR].partition("\n")[0])
     if right.strip(" \t)]}>\"'`;,") or (left.strip() and _in_comment(left, language)):
         return LineRule(left, language)
     below = _first_with_text(after[:_NEAR].split("\n")[1:])

@@ -66,6 +66,9 @@ def check(code: str, said: str, expect: str, language: str = "python") -> None:
         ("func f() {▮\n", "\n\ta()\n}\n\nfunc g() {\n", "\n\ta()\n}", "go"),
         ("func f() {▮\n}\n", "\n\ta()\n}\n\nfunc g() {\n", "\n\ta()", "go"),
         ("foo(\n    ▮\n", "a,\n    b,\n)\nbar()\n", "a,\n    b,\n)", "python"),
+        ("<div>▮</div>\n", "\n  <b>y</b>\n</div>\n<p>\n", "\n  <b>y</b>\n</div>", "html"),
+        ("<li>▮</li>\n", "a</li>\n<li>b</li>\n", "a</li>", "html"),
+        ("<td>▮</td><td></td>\n", "a</td>\n<td>b\n", "a</td>", "html"),
         ("<ul>\n  ▮\n", "<li>a</li>\n  <li>b</li>\n</ul>\n<p>\n", "<li>a</li>\n  <li>b</li>\n</ul>", "html"),
         ("def f\n  ▮\n", "a\n  b\nend\n\ndef g\n", "a\n  b\nend", "ruby"),
         # At the end of what a block has: its next lines, to an empty line, its end, or what follows already.
@@ -162,7 +165,7 @@ def test_a_line_with_a_hidden_joiner_is_not_shown(word: str, before: str, after:
 
 
 def test_a_soft_hyphen_is_text_in_markup() -> None:
-    check(f"<p>{CURSOR}</p>\n", "Wort\xadteil\n", "Wort\xadteil", "html")
+    check(f"<p>{CURSOR}</p>\n", "Wort\xadteil\n<p>\n", "Wort\xadteil", "html")
     check(f"<p>{CURSOR}</p>\n", "Wort \xadteil\n", "", "html")
 
 
