@@ -64,8 +64,8 @@ needs a restart. It shows an invalid file or value at once, with file and line, 
 it. While a file is invalid, its last valid settings apply.
 
 Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`); an editor may send them under
-`fastcoder`. Null means "not set". The server reports an unknown name or a wrong value and ignores it. Paths must be
-absolute or begin with `~`. A *list* has strings.
+`fastcoder`. Null means "not set". The server reports and ignores an unknown name, a wrong value and a value that a
+repository may not set. Paths must be absolute or begin with `~`. A *list* has strings.
 
 ## Settings for one language
 

@@ -99,14 +99,14 @@ def chosen_settings(
         language: of the documents.
     """
     from fastcoder_lsp.config import SettingsLayer, resolve
-    from fastcoder_lsp.workspace.settings_files import layers_of_files
+    from fastcoder_lsp.workspace.settings_files import layers_of_files, misspelt_languages
 
     options = given_settings(command, given)
     weakest = SettingsLayer(command, defaults or {}, trusted=True)
     layers, problems = layers_of_files(folder)
     settings, _ = resolve([weakest, *(layer for layer in layers if layer.trusted), options])
     of_folder, refused = resolve([weakest, *layers, options], language)
-    for problem in (*problems, *refused):
+    for problem in (*problems, *refused, *misspelt_languages(layers)):
         print(f"fastcoder-lsp: {problem}", file=sys.stderr)
     return settings, of_folder
 

@@ -9,6 +9,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 
+_YOURS = "in your own settings file or in the editor's settings"
 _BY_KEY = "To get a suggestion anyway, press the key that requests one."
 
 
@@ -27,7 +28,7 @@ def large_file(size: int, limit: int) -> Reason:
     return Reason(
         "large",
         f"This file is too large: {_in_units(size)}, and the limit is {_in_units(limit)}.",
-        "Raise `read.max_file_bytes`.",
+        f"Raise `read.max_file_bytes` {_YOURS}.",
     )
 
 
@@ -43,7 +44,7 @@ def long_line(length: int, limit: int) -> Reason:
     return Reason(
         "large",
         f"A line of this file is too long: {length:,} characters, and the limit is {limit:,}.",
-        "Raise `read.max_line_length`.",
+        f"Raise `read.max_line_length` {_YOURS}.",
     )
 
 
@@ -61,7 +62,7 @@ def secret_line() -> Reason:
     return Reason(
         "secret",
         "The text before the cursor looks like a secret.",
-        "If it is not a secret, set `where.secrets` to true.",
+        f"If it is not a secret, set `where.secrets` to true {_YOURS}.",
     )
 
 
@@ -70,7 +71,7 @@ def unread_line(limit: int) -> Reason:
     return Reason(
         "large",
         f"The line is longer than {limit:,} characters, so it is not sent to a remote server.",
-        "fastcoder looks for secrets in shorter lines only. If it has none, set `where.secrets` to true.",
+        f"fastcoder looks for secrets in shorter lines only. If it has none, set `where.secrets` to true {_YOURS}.",
     )
 
 

@@ -17,6 +17,7 @@ MAX_PROBLEMS: Final = 20  # problems of one layer that are reported one by one
 MAX_ENTRIES: Final = 1_000  # entries of a list, and characters of each
 _MAX_DEPTH: Final = 8
 _MAX_NAME: Final = 60
+_YOURS: Final = "use your own settings file, initializationOptions or an option of serve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,26 +99,28 @@ class _Merged:
                 continue
             try:
                 known = spec or _unknown(name, self.table, hint=refused < MAX_PROBLEMS)
-                parsed = self._permitted(_parse(value, known), known, layer)
+                self._check_scope(known, layer)
+                parsed = _parse(value, known)
+                if of in ("", self._language):
+                    allowed = self._narrowed(parsed, known, layer)
+                    self._take(known, allowed, layer, name)
+                    if of == self._language:
+                        _check_all_taken(parsed, allowed)
             except _RefusedError as error:
                 refused += 1
                 if refused <= MAX_PROBLEMS:
                     self.problems.append(Problem(layer.place(name), shown(name), str(error)))
-                continue
-            if of in ("", self._language):
-                self._take(known, parsed, layer, name)
         if refused > MAX_PROBLEMS:
             self.problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more are ignored"))
 
-    def _permitted(self, value: Any, spec: Spec, layer: SettingsLayer) -> Any:
-        """The value after a layer asks for `value`; raises `_RefusedError` if it may not set it at all."""
+    def _check_scope(self, spec: Spec, layer: SettingsLayer) -> None:
+        if spec.scope is Scope.MACHINE and not layer.trusted:
+            raise _RefusedError(f"ignored, because a repository could have set it: {_YOURS}")
+
+    def _narrowed(self, value: Any, spec: Spec, layer: SettingsLayer) -> Any:
+        """The value after a layer asks for `value`."""
         if layer.trusted:
             return value
-        if spec.scope is Scope.MACHINE:
-            raise _RefusedError(
-                "ignored, because a repository could have set it: use your own settings file, initializationOptions or "
-                "an option of serve"
-            )
         is_rule = layer.repository and spec.attribute in self._ruled
         adds = spec.kind is tuple and spec.scope is Scope.NARROW
         if not adds and spec.strict and (spec.scope is Scope.NARROW or is_rule):
@@ -138,10 +141,28 @@ class _Merged:
         places.append((layer, name))
 
 
+def _check_all_taken(asked: Any, allowed: Any) -> None:
+    """Raise `_RefusedError` if a repository asked for less strictness than it may."""
+    same = set(asked) == set(allowed) if isinstance(asked, tuple) else asked == allowed
+    if not same:
+        held = ", ".join(allowed) if isinstance(allowed, tuple) else str(allowed).lower()
+        raise _RefusedError(f"ignored, because a repository may only make it stricter than {shown(held)}: {_YOURS}")
+
+
 def languages_of(layers: Sequence[SettingsLayer]) -> set[str]:
     """The languages that layers have values of their own for."""
     table = specs()
     return {_of_language(name, table)[0] for layer in layers for name, _ in _flat(layer.values, table)} - {""}
+
+
+def named_languages(layer: SettingsLayer) -> Iterator[tuple[str, str]]:
+    """(name of a setting, language id) where a layer names languages."""
+    table = specs()
+    for name, value in _flat(layer.values, table):
+        if language := _of_language(name, table)[0]:
+            yield name, language
+        elif name in {"languages.include", "languages.exclude"} and isinstance(value, list | tuple):
+            yield from ((name, entry) for entry in value if isinstance(entry, str))
 
 
 def _of_language(name: str, table: Mapping[str, Spec]) -> tuple[str, str]:

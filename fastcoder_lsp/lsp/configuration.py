@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastcoder_lsp.config import Problem, Settings, SettingsLayer, languages_of, resolve, specs
 from fastcoder_lsp.workspace.folders import Folder
-from fastcoder_lsp.workspace.settings_files import read_own_settings, read_settings_file
+from fastcoder_lsp.workspace.settings_files import misspelt_languages, read_own_settings, read_settings_file
 
 SECTION = "fastcoder"
 _MOST_LANGUAGES: Final = 100  # languages that are looked at: a repository may name any number
@@ -45,7 +45,7 @@ class Configuration:
         """The settings of `folder`, and those for each language that has some of its own there."""
         yield self.settings(folder)
         uri = folder.uri if folder and (folder.uri, "") in self._settings else None
-        for language in islice(sorted(languages_of(self._layers.get(uri, ()))), _MOST_LANGUAGES):
+        for language in self._languages(uri):
             yield self.settings(folder, language)
 
     def set_initial(self, options: object) -> None:
@@ -83,12 +83,19 @@ class Configuration:
             self._layers[uri] = [*own, *(known[uri] if folder else ()), *self._client_layers(uri)]
             self._settings[uri, ""], rejected = resolve(self._layers[uri])
             problems |= dict.fromkeys(rejected)
+            problems |= dict.fromkeys(misspelt_languages(self._layers[uri]))
+            for language in self._languages(uri):
+                of_language = resolve(self._layers[uri], language)[1]
+                problems |= {one: None for one in of_language if one.name.startswith(f"languages.{language}.")}
         self._files = {uri: layer for uri, layers in known.items() for layer in layers}
         return tuple(problems)
 
     def files(self) -> tuple[str, ...]:
         """The settings files that exist, as problems name them."""
         return tuple(layer.origin for layer in self._files.values())
+
+    def _languages(self, uri: str | None) -> Iterator[str]:
+        return islice(sorted(languages_of(self._layers.get(uri, ()))), _MOST_LANGUAGES)
 
     def _client_layers(self, uri: str | None) -> list[SettingsLayer]:
         pulled = [self._pulled[one] for one in dict.fromkeys((None, uri)) if one in self._pulled]

@@ -427,7 +427,9 @@ class Session:
 
     def _resolve(self) -> None:
         before, self._reported = self._reported, self.configuration.resolve(self.folders)
-        new = [problem for problem in self._reported if problem not in before]
+        # A file that was changed and is still wrong is told of as a whole.
+        changed = {_file_of(problem) for problem in before if problem not in self._reported}
+        new = [one for one in self._reported if one not in before or _file_of(one) in changed]
         files, values = ([str(one) for one in new if bool(one.name) is named] for named in (False, True))
         if new:
             lines = [*files, *(["ignored settings:", *values] if values else [])]
@@ -439,7 +441,7 @@ class Session:
 
     def _tell_what_is_corrected(self) -> None:
         """Say which settings files had problems and have none any more; a file may be missing between two saves."""
-        wrong = {_LINE.sub("", problem.origin) for problem in self._reported}
+        wrong = set(map(_file_of, self._reported))
         corrected = (self._wrong - wrong).intersection(self.configuration.files())
         for file in sorted(corrected):
             text = f"{file}: The file has no error any more. Its settings apply."
@@ -478,6 +480,10 @@ class Session:
         """Call on the event loop, from any thread; ignored once the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
+
+
+def _file_of(problem: Problem) -> str:
+    return _LINE.sub("", problem.origin)
 
 
 def _wants_edits(settings: Settings) -> bool:

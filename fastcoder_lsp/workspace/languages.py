@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Final
 
@@ -104,6 +105,93 @@ _BY_NAME: Final[Mapping[str, str]] = {
     "makefile": "makefile",
     "rakefile": "ruby",
 }
+_OTHERS: Final = frozenset(
+    (
+        *(
+            "bibtex",
+            "coffeescript",
+            "cuda",
+            "dockercompose",
+            "dotenv",
+            "fish",
+            "git-commit",
+            "git-rebase",
+            "haml",
+            "haxe",
+        ),
+        *(
+            "jade",
+            "jinja",
+            "jinja-html",
+            "jsonl",
+            "jsonnet",
+            "just",
+            "mdx",
+            "mysql",
+            "plsql",
+            "postgres",
+            "pug",
+            "purescript",
+        ),
+        *(
+            "json5",
+            "gotmpl",
+            "gomod",
+            "gowork",
+            "gohtml",
+            "hlsl",
+            "javascript.jsx",
+            "typescript.tsx",
+            "ssh_config",
+            "tex",
+        ),
+        *(
+            "properties",
+            "proto",
+            "cython",
+            "csv",
+            "conf",
+            "nginx",
+            "zsh",
+            "bash",
+            "sh",
+            "vim",
+            "vimdoc",
+            "terraform-vars",
+        ),
+        *("astro", "awk", "dot", "elvish", "erb", "eruby", "fennel", "gleam", "heex", "eex", "html-eex", "htmldjango"),
+        *(
+            "django-html",
+            "handlebars",
+            "razor",
+            "shaderlab",
+            "slim",
+            "snippets",
+            "stylus",
+            "systemverilog",
+            "typst",
+            "xsl",
+        ),
+        *("c3", "cs", "clojurescript", "delphi", "fsx", "idris", "lean", "matlab", "objc", "objcpp", "octave", "raku"),
+        *(
+            "reason",
+            "rescript",
+            "roc",
+            "rmd",
+            "quarto",
+            "sparql",
+            "starlark",
+            "twig",
+            "turtle",
+            "unison",
+            "vala",
+            "zsh",
+        ),
+    )
+)
+"""Ids of editors, without names of files here, that are near others or may be."""
+_ALIKE: Final = 0.8  # as `pyton` and `python`; `rust` and `ruby` are less alike
+_LONGEST: Final = 40
 _MAGIC: Final = re.compile(r"(%%?)(!|\w+)[ \t]*(.*)")
 _BY_MAGIC: Final[Mapping[str, str]] = {
     magic: language
@@ -132,6 +220,15 @@ _BY_MAGIC: Final[Mapping[str, str]] = {
 def language_of(path: PurePath) -> str:
     """The language id of a file; "plaintext" for an unknown name."""
     return _BY_NAME.get(path.name.lower()) or _BY_SUFFIX.get(path.suffix.lower(), "plaintext")
+
+
+def misspelt(language: str) -> str:
+    """The known language that an unknown id probably means; empty if none is near: there are more languages."""
+    known = {*_BY_SUFFIX.values(), *_BY_NAME.values(), *_OTHERS}
+    if language in known:
+        return ""
+    near = get_close_matches(language.lower()[:_LONGEST], sorted(known), n=1, cutoff=_ALIKE)
+    return near[0] if near and near[0] not in _OTHERS else ""
 
 
 def is_known(path: PurePath) -> bool:

@@ -3,15 +3,17 @@
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from fastcoder_lsp.config import Problem, SettingsLayer
 from fastcoder_lsp.config.environment import own_settings_file
-from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.config.resolve import MAX_ENTRIES, MAX_PROBLEMS, named_languages, shown
 from fastcoder_lsp.config.settings_text import MAX_BYTES, parse_settings
+from fastcoder_lsp.workspace.languages import misspelt
 from fastcoder_lsp.workspace.regular import read_regular
 from fastcoder_lsp.workspace.rules import resolved
 
@@ -51,6 +53,16 @@ def layers_of_files(folder: Path | None = None) -> tuple[list[SettingsLayer], li
         [one for one in found if isinstance(one, SettingsLayer)],
         [one for one in found if isinstance(one, Problem)],
     )
+
+
+def misspelt_languages(layers: Iterable[SettingsLayer]) -> Iterator[Problem]:
+    """Language ids that no editor sends, and the ones that they are probably meant to be."""
+    for layer in layers:
+        named = dict.fromkeys(islice(named_languages(layer), MAX_ENTRIES))
+        near = ((name, language, misspelt(language)) for name, language in named)
+        for name, language, meant in islice((one for one in near if one[2]), MAX_PROBLEMS):
+            message = f"no known language is called {shown(language)}; did you mean {meant}?"
+            yield Problem(layer.place(name), shown(name), message)
 
 
 def _read(path: Path, read: Callable[[], bytes], *, repository: bool) -> SettingsLayer | Problem | None:

@@ -72,7 +72,7 @@ def test_other_forms_are_refused(place: str) -> None:
     ("name", "text", "column", "code", "says"),
     [
         ("a.py", "x = 1\n" * 200_000, 1, "large", "This file is too large: 1.2 MB, and the limit is 1 MB."),
-        ("a.py", "x" * 6_000, 1, "large", "Raise `read.max_line_length`."),
+        ("a.py", "x" * 6_000, 1, "large", "Raise `read.max_line_length` in your own settings file"),
         (".env", "KEY=1\n", 1, "secret", "holds secrets"),
         ("a.py", 'password = "som"\n', 16, "secret", "The text before the cursor looks like a secret."),
     ],

@@ -150,7 +150,7 @@ def test_a_switch_with_three_values_takes_the_stricter_of_two(mine: bool | str, 
     order = (False, "auto", True)
     settings, problems = resolve([user({"context.enabled": mine}), repository({"context.enabled": theirs})])
     assert settings.context_enabled == order[min(order.index(mine), order.index(theirs))]
-    assert problems == ()
+    assert [one.name for one in problems] == ["context.enabled"] * (settings.context_enabled != theirs)
     for wrong in ("on", 1, ["auto"]):
         settings, [problem] = resolve([user({"context.enabled": mine}), user({"context.enabled": wrong})])
         assert settings.context_enabled == mine
@@ -183,9 +183,29 @@ def test_a_repository_loosens_no_rule_of_the_users_file(name: str, strict: Any, 
     for values in ([user({name: strict}), file({name: loose})], [user({name: loose}), file({name: strict})]):
         if loose != ["python"] or values[0].values[name] == strict:
             settings, problems = resolve(values)
-            assert (getattr(settings, spec.attribute), problems) == (wanted, ())
+            assert getattr(settings, spec.attribute) == wanted
+            assert [one.name for one in problems] == [name] * (values[1].values[name] != strict)
     assert getattr(resolve([file({name: loose})])[0], spec.attribute) == (tuple(loose) if wanted == ("c",) else loose)
     assert getattr(resolve([user({name: strict}), user({name: loose})])[0], spec.attribute) != wanted
+
+
+def test_what_a_repository_may_not_loosen_is_told() -> None:
+    file = partial(SettingsLayer, "fastcoder.toml", trusted=False, repository=True)
+    own = user({"where.secrets": False, "languages.python.quiet.lines": 1, "quiet.lines": 3})
+    theirs = file(
+        {
+            "read.max_file_bytes": 90_000_000,
+            "where.secrets": True,
+            "read.max_files": 10,
+            "languages.python.quiet.lines": 2,
+            "languages.c.quiet.lines": 3,
+        }
+    )
+    _, problems = resolve([own, theirs])
+    assert [one.name for one in problems] == ["read.max_file_bytes", "where.secrets"]
+    assert "stricter than 1000000: use your own settings file" in problems[0].message
+    assert "languages.python.quiet.lines" in [one.name for one in resolve([own, theirs], "python")[1]]
+    assert "languages.c.quiet.lines" not in [one.name for one in resolve([own, theirs], "c")[1]]
 
 
 def test_a_rule_for_one_language_holds_against_a_repository() -> None:

@@ -271,8 +271,9 @@ async def test_the_front_and_the_service_tell_their_reasons(
         assert words in answer["text"]
 
 
-LARGE = "too large: 20 MB, and the limit is 1 MB. Raise `read.max_file_bytes`."
-LONG = "too long: 500,000 characters, and the limit is 5,000. Raise `read.max_line_length`."
+YOURS = "in your own settings file or in the editor's settings."
+LARGE = f"too large: 20 MB, and the limit is 1 MB. Raise `read.max_file_bytes` {YOURS}"
+LONG = f"too long: 500,000 characters, and the limit is 5,000. Raise `read.max_line_length` {YOURS}"
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ async def test_a_key_for_edits_tells_it_too() -> None:
         await client.call("textDocument/copilotInlineEdit", place)
         assert client.notices() == []
         await client.call("textDocument/copilotInlineEdit", place | {"context": {"triggerKind": 1}})
-        assert "Raise `read.max_line_length`." in client.notices()[0]
+        assert f"Raise `read.max_line_length` {YOURS}" in client.notices()[0]
 
 
 async def test_a_key_where_the_user_wants_no_suggestions_tells_nothing() -> None:

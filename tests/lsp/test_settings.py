@@ -120,7 +120,8 @@ async def test_the_users_own_file_is_weaker_than_a_folders(own: Path, tmp_path: 
         assert not await client.inline((folder / "b.py").as_uri(), 0, 6), "a folder loosens no rule of the user's"
         client.open((folder / "c.py").as_uri(), "x = " + "y" * 100, "python")
         assert not await client.inline((folder / "c.py").as_uri(), 0, 4)
-        assert client.notices() == []
+        [notice] = client.notices()
+        assert notice.count("may only make it stricter than") == 2, "and the user is told so"
 
 
 async def test_the_users_own_file_names_a_model(own: Path) -> None:
@@ -307,6 +308,29 @@ async def test_wrong_values_are_reported_once_and_defaulted(tmp_path: Path) -> N
         assert all(f" {name}: " in started for name in ("popup", "no_such", "popup.budget_ms"))
         assert pushed.count("\n") == 1
         assert " popup.budget_ms: " in pushed
+
+
+async def test_a_wrong_value_that_is_left_is_told_again(tmp_path: Path) -> None:
+    file = tmp_path / "fastcoder.toml"
+    file.write_text("popup = 5\nno_such = 1\nnor_this = 1\n")
+    async with initialized(rootUri=tmp_path.as_uri()) as client:
+        file.write_text("popup = 5\n")
+        await client.until(lambda: len(client.notices()) > 1)
+        assert [notice.count(" popup: ") for notice in client.notices()] == [1, 1]
+        assert "no_such" not in client.notices()[1]
+
+
+async def test_a_misspelt_language_is_told_with_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "fastcoder.toml").write_text(
+        "[languages.pyton.quiet]\nlines = 1\n[languages.mylang.quiet]\nlines = 2\n"
+    )
+    async with initialized(
+        rootUri=tmp_path.as_uri(), initializationOptions={"languages.include": ["Python"]}
+    ) as client:
+        await client.until(client.notices)
+        [notice] = client.notices()
+        assert notice.count("did you mean python?") == 2
+        assert "mylang" not in notice
 
 
 @pytest.mark.ci

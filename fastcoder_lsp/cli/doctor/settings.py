@@ -18,7 +18,7 @@ from fastcoder_lsp.config import (
 from fastcoder_lsp.config.settings_text import as_written
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.settings_files import layers_of_files
+from fastcoder_lsp.workspace.settings_files import layers_of_files, misspelt_languages
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class FoundSettings:
 def check_settings(found: FoundSettings) -> Iterator[Check]:
     """The settings files, as far as there are any, and the settings that they or the options change."""
     _, refused = resolve(found.layers)
-    for problem in (*found.problems, *refused):
+    for problem in (*found.problems, *refused, *misspelt_languages(found.layers)):
         yield Check("settings", "wrong", str(problem), "docs/settings.md lists the settings and their values.")
     changed = list(_changed(found.layers))
     files = [layer.origin for layer in found.layers[:-1]]
