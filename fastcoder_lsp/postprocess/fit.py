@@ -15,6 +15,7 @@ from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, MARKUP, indent, opens_block, 
 _STRING = re.compile(r"""(["'`])(?:\\.|(?!\1)[^\\\n])*\1""")
 _EMPTY_PAIR = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}")
 _SIGN = re.compile(r"""[()\[\]{}"'`]""")
+_TAG_NAME = re.compile(r"<[\w:.-]+\Z")
 _SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
 _STOPS = ",;:"
 _SURE = 12  # a text of several lines repeats so many characters, or all that stands there
@@ -55,6 +56,8 @@ def fit(text: str, around: TextAround) -> str:
         return text
     if keeps_line_end(text, around):
         return _whole_line(text, right, around)
+    if wordy(text[0]) and _TAG_NAME.search(around.left) and any(sign.startswith("</") for sign in around.closers.signs):
+        return ""  # the closing tag has the shorter name
     if around.closers.signs and not around.closing and not covered(body, around):
         line = body.partition("\n")[0]
         body = line if covered(line, around) == len(right) else body  # what it says below may stand there
