@@ -55,6 +55,8 @@ class _FolderRules:
     git: tuple[IgnoreRules, ...]
     own: tuple[IgnoreRules, ...]
     setting: tuple[IgnoreRules, ...]
+    unread: tuple[str, ...]
+    """Ignore files on the way that could not be read as a whole, so that their folders are ignored."""
 
 
 class IgnoreFiles:
@@ -77,6 +79,10 @@ class IgnoreFiles:
         folder = self._folder(path.parent)
         by_git, by_us = _ignored_by(folder, path.name, is_folder=is_folder)
         return by_us or (by_git and not own_only)
+
+    def unread(self, path: Path, *, own_only: bool = False) -> bool:
+        """Whether `path` is ignored because an ignore file could not be read as a whole."""
+        return any(not own_only or file.endswith(OWN_IGNORE_FILE) for file in self._folder(path.parent).unread)
 
     def names_ignored(self, folder: Path) -> Callable[[str], bool]:
         """A predicate for listing `folder` by its present ignore files: whether the file of a name is ignored."""
@@ -113,18 +119,19 @@ class IgnoreFiles:
         if folder == self._root and self._setting:
             setting = (IgnoreRules(self._setting, self._setting.start),)
         too_deep = len(folder.parts) - len(self._root.parts) >= MAX_LEVELS
+        unread = above.unread if above else ()
         by_git, by_us = by_git or too_deep, by_us or too_deep or not self._setting.complete
         for file in (file for file, stamp in zip(files, stamps, strict=True) if stamp is not None):
             room = MAX_ELEMENTS - sum(len(one.patterns) for one in (*git, *own))
             patterns, is_own = self._read(Path(file)), file.endswith(OWN_IGNORE_FILE)
             if patterns is None or len(patterns) > room:
                 logger.warning("cannot read all of %s: ignoring everything in %s", file, folder)
-                by_git, by_us = by_git or not is_own, by_us or is_own
+                by_git, by_us, unread = by_git or not is_own, by_us or is_own, (*unread, file)
             elif patterns and is_own:
                 own = (IgnoreRules(patterns, patterns.start), *own)
             elif patterns:
                 git = (IgnoreRules(patterns, patterns.start), *git)
-        return _FolderRules(above, files, stamps, by_git, by_us, git, own, setting)
+        return _FolderRules(above, files, stamps, by_git, by_us, git, own, setting, unread)
 
     def _files(self, folder: Path) -> tuple[str, ...]:
         if len(folder.parts) - len(self._root.parts) >= MAX_LEVELS:

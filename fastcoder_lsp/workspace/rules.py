@@ -40,6 +40,9 @@ class ExclusionReason(Enum):
     SECRET = "may hold secrets, by its name or language"  # noqa: S105 - words, no password
     IGNORED = "ignored by git (.gitignore, an exclude file), .fastcoderignore or the setting read.exclude"
     EXCLUDED = "matches a pattern in .fastcoderignore or in the setting read.exclude"
+    UNREAD_RULES = (
+        "in a folder whose ignore file is over a limit (250,000 bytes, 65,536 characters of patterns) or unreadable"
+    )
     LANGUAGE = "in a language that the settings leave out"
     TOO_LARGE = "larger than the setting read.max_file_bytes"
     LONG_LINES = "has a line longer than the setting read.max_line_length"
@@ -105,7 +108,10 @@ class ReadingRules:
         root = self._root_of(real)
         if is_secret(real, below=root) or is_secret(path, below=root):
             return ExclusionReason.SECRET
-        return ExclusionReason.EXCLUDED if root is not None and self._ignored(root, real, path, own_only=True) else None
+        if root is None or not self._ignored(root, real, path, own_only=True):
+            return None
+        unread = self._ignore(root).unread(real, own_only=True)
+        return ExclusionReason.UNREAD_RULES if unread else ExclusionReason.EXCLUDED
 
     def may_send(self, path: Path | None, language: str) -> ExclusionReason | None:
         """Why an open document must not leave the machine, or None, by its names; `path` is None if it is untitled.
@@ -159,7 +165,9 @@ class ReadingRules:
             return ExclusionReason.SECRET
         if not _TOOL_FOLDERS.isdisjoint(real.relative_to(root).parts[:-1]):
             return ExclusionReason.TOOL_FOLDER
-        return ExclusionReason.IGNORED if self._ignored(root, real, path) else None
+        if not self._ignored(root, real, path):
+            return None
+        return ExclusionReason.UNREAD_RULES if self._ignore(root).unread(real) else ExclusionReason.IGNORED
 
     def _root_of(self, real: Path) -> Path | None:
         holding = [root for root in self._roots if real.is_relative_to(root)]

@@ -81,13 +81,13 @@ def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
 def test_an_ignore_file_that_is_too_long_ignores_its_folder(root: Path, name: str, ending: str) -> None:
     hidden, near, far = (write(root, one) for one in ("sub/hidden.py", "sub/near.py", "other.py"))
     of, ignore = rules(root), write(root, name, f"*.log\n{ending}\nhidden.py\n")
-    assert of.may_read(hidden) is of.may_read(near) is ExclusionReason.IGNORED
+    assert of.may_read(hidden) is of.may_read(near) is ExclusionReason.UNREAD_RULES
     is_above = not name.startswith("sub/")
-    assert of.may_read(far) is (ExclusionReason.IGNORED if is_above else None)
+    assert of.may_read(far) is (ExclusionReason.UNREAD_RULES if is_above else None)
     assert {path.name for path in of.files()} & {"hidden.py", "near.py", "other.py"} == (
         set() if is_above else {"other.py"}
     )
-    by_us = ExclusionReason.EXCLUDED if name.endswith(".fastcoderignore") else None
+    by_us = ExclusionReason.UNREAD_RULES if name.endswith(".fastcoderignore") else None
     assert of.may_complete(near, "python") is by_us
     ignore.write_text("*.log\nhidden.py\n")
     assert (of.may_read(hidden), of.may_read(near)) == (ExclusionReason.IGNORED, None)
@@ -107,7 +107,7 @@ def test_ignore_files_over_their_limit_ignore_the_folder(root: Path) -> None:
     hidden = write(inner, "hidden.py")
     of = rules(root)
     assert of.may_read(root / "near.py") is None
-    assert of.may_read(hidden) is of.may_read(hidden.parent.parent / "near.py") is ExclusionReason.IGNORED
+    assert of.may_read(hidden) is of.may_read(hidden.parent.parent / "near.py") is ExclusionReason.UNREAD_RULES
 
 
 def test_an_ignore_file_below_too_many_folders_ignores_them(root: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_ignore_file_that_cannot_be_read_ignores_its_folder(root: Path, monke
 
     monkeypatch.setattr("fastcoder_lsp.workspace.ignore.read_regular", refuse)
     of = rules(root)
-    assert of.may_read(path) is ExclusionReason.IGNORED
+    assert of.may_read(path) is ExclusionReason.UNREAD_RULES
     assert of.may_complete(path, "python") is None
     assert of.may_read(write(root, "c.py")) is None
 
