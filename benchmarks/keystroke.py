@@ -8,8 +8,8 @@
 - *Typed through*: keys that were the next character of the suggestion shown; the share of the answered ones among
   their requests for which the server did not ask the model.
 - *Accepted share*: keys that accepts made unnecessary, of all keys of the runs.
-- *Flawed*: of the texts that the model made, those that are marks alone, right or wrong, or that make a finished word
-  longer.
+- *First word right*, *lines right*: of all texts shown, from the model or from memory, those whose first word is typed
+  next; of all lines shown, those that are, counted from the top of each text.
 - *Empty where the ceiling shows*: of the answers at places where the full answer shows text, the empty ones.
 """
 
@@ -245,7 +245,7 @@ def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
         "ghost_ms": ghost_ms(requests, budget),
         "shown": sum(request.by_model for request in requests),
         "empty": sum(request.outcome == "empty" for request in requests),
-        **flaws(requests),
+        **rightness(requests),
         "within_budget": share(len(inside), len(answered) + len(late)),
         "within_budget_empty": share(sum(request.outcome == "empty" for request in inside), len(inside)),
         "typed_through": typed_through(requests),
@@ -270,9 +270,14 @@ def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
     }
 
 
-def flaws(requests: Sequence[Request]) -> dict[str, Any]:
-    count = Counter(request.flaw for request in requests if request.by_model)
-    return {"flaws": {flaw: count[flaw] for flaw in ("marks", "wrong marks", "longer word")}}
+def rightness(requests: Sequence[Request]) -> dict[str, Any]:
+    texts = [request.shown for request in requests if request.shown is not None]
+    lines = sum(text.lines for text in texts)
+    return {
+        "texts_shown": len(texts),
+        "first_word_right": share(sum(text.first_word for text in texts), len(texts)),
+        "lines_right": share(sum(text.right for text in texts), lines),
+    }
 
 
 def ghost_ms(requests: Sequence[Request], budget_ms: float) -> dict[str, float | int | None]:
@@ -321,10 +326,10 @@ def tables(full: Found) -> Iterator[Table]:
     )
     counts = ("requests", "cancelled", "shown", "typed_through_answers", "empty")
     yield (
-        f"{title}: what the keys got (texts in the way: percent of the shown)",
-        ("drafter", "requests", "no answer", "shown", "from memory", "empty", "marks", "wrong marks", "longer words"),
+        f"{title}: what the keys got (right: percent of all texts and lines shown)",
+        ("drafter", "requests", "no answer", "shown", "from memory", "empty", "first word right", "lines right"),
         [
-            (name, *(row[count] for count in counts), *(percent(part) for part in in_the_way(row)))
+            (name, *(row[count] for count in counts), percent(row["first_word_right"]), percent(row["lines_right"]))
             for name, row in found.items()
         ],
     )
@@ -341,12 +346,6 @@ def tables(full: Found) -> Iterator[Table]:
             for name, row in found.items()
         ],
     )
-
-
-def in_the_way(found: Found) -> tuple[float | None, ...]:
-    """Shares of the texts that the model made: marks alone, wrong marks, words made longer."""
-    named, wrong = found["flaws"], found["flaws"]["wrong marks"]
-    return tuple(share(count, found["shown"]) for count in (named["marks"] + wrong, wrong, named["longer word"]))
 
 
 def _sessions(full: Found) -> dict[str, Found]:

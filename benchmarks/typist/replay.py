@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -31,8 +33,7 @@ NO_BUDGET_MS = 10_000.0
 TYPED_THROUGH = "typed-through"
 """How the server names an answer that it gave without the model."""
 Outcome = Literal["shown", "empty", "cancelled"]
-Flaw = Literal["", "marks", "wrong marks", "longer word"]
-"""The flaw of a text that is shown, by `flaw_of`."""
+_FIRST_WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,15 @@ class Arm:
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     is_ablation: bool = False
     edits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """What was right of a shown text: its first word; how many of its lines, from the top, are typed next."""
+
+    first_word: bool
+    lines: int
+    right: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,7 @@ class Request:
     ms: float
     finish: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
-    flaw: Flaw = ""
+    shown: ShownText | None = None
 
     @property
     def by_model(self) -> bool:
@@ -280,12 +290,12 @@ class Replay(Typist):
         asked.done = True
         self.ghost = ghost_of(suggestion, text, at)
         told: Params = self._told.pop(asked.version, {})
-        flaw: Flaw = ""
+        shown: ShownText | None = None
         outcome: Outcome = "empty" if self.ghost is None else "shown"
         if self.ghost is not None and asked.place is not None:
-            flaw = flaw_of(self.ghost.text, text[:at], "".join(strokes[asked.place.key :]))
+            shown = judged(self.ghost.text, "".join(strokes[asked.place.key :]))
         finish, parts = told.get("finish", ""), told.get("ms", {})
-        self.requests.append(Request(asked.place, asked.through, outcome, ms, finish, parts, flaw))
+        self.requests.append(Request(asked.place, asked.through, outcome, ms, finish, parts, shown))
 
     async def _poll(self) -> None:
         with contextlib.suppress(ServerGoneError):  # the session notices
@@ -375,17 +385,13 @@ def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
     return {name: count - before.get(name, 0) for name, count in now.items()}
 
 
-def flaw_of(shown: str, before: str, coming: str) -> Flaw:
-    """The flaw of `shown` behind the typed text `before`, where `coming` will be typed; "" for none.
-
-    Marks that come next are "marks", any others "wrong marks". A word is finished where none of its letters come next.
-    """
-    if not any(map(str.isalnum, shown)):
-        return "marks" if coming.startswith(shown.rstrip()) else "wrong marks"
-    if _in_word(before[-1:]) and _in_word(shown[:1]) and not _in_word(coming[:1]):
-        return "longer word"
-    return ""
-
-
-def _in_word(letter: str) -> bool:
-    return letter.isalnum() or letter == "_"
+def judged(shown: str, coming: str) -> ShownText:
+    """What is right of `shown` where `coming` will be typed."""
+    first = _FIRST_WORD.match(shown)
+    end = first.end() if first is not None else 0
+    goes_on = shown[end - 1 : end].isalnum() and coming[end : end + 1].isalnum()
+    lines, wanted = shown.rstrip("\n").split("\n"), coming.split("\n")
+    right = sum(
+        1 for _ in takewhile(lambda pair: pair[0].rstrip() == pair[1].rstrip(), zip(lines, wanted, strict=False))
+    )
+    return ShownText(bool(end) and coming.startswith(shown[:end]) and not goes_on, len(lines), right)

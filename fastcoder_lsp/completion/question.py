@@ -18,10 +18,19 @@ from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import BudgetMs, Moment, Natural, Short
+from fastcoder_lsp.core.chances import LeastChances
 from fastcoder_lsp.syntax import Region
 from fastcoder_lsp.workspace.paths import path_of
 
 Where = Literal["always", "invoked", "never"]
+Show = Literal["sure", "balanced", "eager"]
+
+LIMITS: Mapping[Show, LeastChances] = {
+    "eager": LeastChances(),
+    "balanced": LeastChances(first=0.7, words=0.3, lines=0.5),
+    "sure": LeastChances(first=0.9, words=0.8, lines=0.9),
+}
+"""How likely a suggestion is right that appears by itself; chosen on replays (docs/calm.md)."""
 
 _RESTING_MS = 700
 """The shortest rest of the mode `resting`: longer than between two keys of a word, and than a glance at the screen."""
@@ -37,6 +46,8 @@ class Quiet:
     lines: Natural = 0  # the most lines; 0: no limit
     min_characters: Natural = 0  # the fewest characters, without blanks
     deletions: bool = False  # whether nothing comes after a deletion
+    show: Show = "eager"  # how sure the model must be
+    begun: bool = False  # whether the user types along a shown suggestion, whose rest should not vanish
     comments: Where = "always"
     strings: Where = "always"
     prose: Where = "always"
@@ -47,6 +58,12 @@ class Quiet:
     def silent(self) -> bool:
         """Whether nothing appears by itself at all."""
         return self.invoked or self.snoozed
+
+    @property
+    def limits(self) -> LeastChances:
+        """How sure the model must be of what appears."""
+        limits = LIMITS[self.show]
+        return replace(limits, first=min(limits.first, limits.words)) if self.begun else limits
 
     @property
     def by_region(self) -> bool:
@@ -80,6 +97,7 @@ def quiet_of(settings: Settings, *, snoozed: bool = False) -> Quiet:
         lines=settings.quiet_lines,
         min_characters=settings.quiet_min_characters,
         deletions=settings.quiet_deletions,
+        show=settings.quiet_show,
         **where,
     )
 

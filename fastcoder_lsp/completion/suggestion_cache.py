@@ -65,7 +65,7 @@ class SuggestionCache:
         if self._is_by_key(question):
             quiet = quiet.for_key()
         elif shown is not None and shown.is_continued_by(question):
-            quiet = Quiet(lines=shown.question.policy.quiet.lines)
+            quiet = Quiet(lines=shown.question.policy.quiet.lines, show=quiet.show, begun=True)
         return question.under(quiet)
 
     def _is_by_key(self, question: Question) -> bool:
@@ -110,13 +110,15 @@ class SuggestionCache:
         """Cached suggestions that continue at the question's place; empty where the model must be asked.
 
         A request by key needs alternatives: without them it goes to the model, even if one candidate is cached. Editors
-        take the first answer for the whole list, and their keys for the next candidate do nothing from then on.
+        take the first answer for the whole list, and their keys for the next candidate do nothing from then on. It gets
+        all of a text, so that one which may go on does not answer it.
         """
         uri, place = question.uri, question.place
         if question.candidates > 1:
             return self._memory.recall_all(uri, place)
         recalled = self._memory.recall(uri, place)
-        return () if recalled is None else (recalled,)
+        goes_on = recalled is not None and question.request.invoked and not (recalled.finish or recalled.interim)
+        return () if recalled is None or goes_on else (recalled,)
 
     def fallback(self, question: Question) -> tuple[CachedSuffix, ...]:
         """As `recall`, or one candidate alone: better than nothing where the model had no time for a better text."""
@@ -126,7 +128,7 @@ class SuggestionCache:
     def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> Reason | None:
         """Why to hide these texts from a request that is not by key: the model was unsure, or they are too short."""
         first = _in_lines(question, recalled[0])
-        if first.unsure and not question.request.invoked:
+        if not question.request.invoked and recalled[0].is_unsure(question.policy.quiet.limits):
             return reasons.unsure()
         return reasons.short() if question.policy.quiet.is_short(first.text) else None
 
@@ -223,4 +225,5 @@ class SuggestionCache:
 
 
 def _in_lines(question: Question, text: CachedSuffix) -> CachedSuffix:
-    return text.first_lines(question.policy.quiet.lines, question.place.after)
+    quiet, after = question.policy.quiet, question.place.after
+    return text.sure(quiet.limits, after).first_lines(quiet.lines, after)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from fastcoder_lsp.core import Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import Natural, Short
+from fastcoder_lsp.core.chances import UNKNOWN, Chances, LeastChances
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import PerDocument
 
@@ -41,6 +42,17 @@ class CachedSuffix:
     interim: bool = field(default=False, compare=False)
     unsure: bool = field(default=False, compare=False)  # only a request by key shows it
     finish: Short = field(default="", compare=False)  # why the suggestion ended, "" while it may continue
+    begin: Natural = field(default=0, compare=False, repr=False)  # where it begins in the suggestion
+    chances: Chances = field(default=UNKNOWN, compare=False, repr=False)  # of the suggestion
+
+    def is_unsure(self, limits: LeastChances) -> bool:
+        """Whether only a request by key shows it."""
+        return self.unsure or not self.chances.sure_length(self.text, self.begin, limits)
+
+    def sure(self, limits: LeastChances, after: str) -> "CachedSuffix":
+        """The part that keeps the limits; `after`: the text right of the cursor."""
+        length = self.chances.sure_length(self.text, self.begin, limits)
+        return self if length == len(self.text) else self._until(length, after)
 
     def first_lines(self, most: int, after: str) -> "CachedSuffix":
         """Its first `most` lines, not counting leading blank ones; `after`: the text right of the cursor."""
@@ -49,8 +61,11 @@ class CachedSuffix:
         lines = self.text[begin:].split("\n")
         if not 0 < most < len(lines):
             return self
-        text = self.text[:begin] + "\n".join(lines[:most]).rstrip()
-        covers = at = 0
+        return self._until(len(self.text[:begin] + "\n".join(lines[:most]).rstrip()), after)
+
+    def _until(self, length: int, after: str) -> "CachedSuffix":
+        """Its first `length` characters."""
+        text, covers, at = self.text[:length], 0, 0
         for covers in range(self.replaces + 1):  # only what the shorter text says too
             at = text.find(after[covers], at) + 1 if covers < self.replaces else 0
             if not at:
@@ -84,6 +99,7 @@ class Suggestion:
     """Lengths of its beginnings after which only a request by key shows the rest (`postprocess.useful`)."""
     finish: Short = field(default="", compare=False)
     """Why it ended, "" while it may continue (`core.Completion.finish`)."""
+    chances: Chances = field(default=UNKNOWN, compare=False, repr=False)
 
     def rest(self, place: CursorContext) -> CachedSuffix | None:
         """The rest of this suggestion at `place`; None where it does not fit there, or nothing is left."""
@@ -93,12 +109,13 @@ class Suggestion:
         if len(typed) >= len(self.text) or not self.text.startswith(typed):
             return None
         rest, unsure = self.text[len(typed) :], len(typed) in self.unsure
+        known = self.finish, len(typed), self.chances
         if place.after == self.place.after:
-            return CachedSuffix(rest, self.replaces, self.interim, unsure, self.finish)
+            return CachedSuffix(rest, self.replaces, self.interim, unsure, *known)
         # The user typed an opening bracket or quote and the editor closed it: the rest brings its own closer.
         closers = place.after[: len(place.after) - len(self.place.after)]
         if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
-            return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure, self.finish)
+            return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure, *known)
         return None
 
 

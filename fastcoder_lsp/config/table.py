@@ -254,6 +254,14 @@ class Settings:
         high=1000,
         strict="high",
     )
+    quiet_show: Literal["sure", "balanced", "eager"] = _row(
+        "balanced",
+        Scope.WORKSPACE,
+        "How sure the model must be of what appears by itself: `sure`, fewer and shorter; `balanced`; `eager`, all of "
+        "its text. The rest follows as you type or accept; a key shows everything.",
+        choices=("eager", "balanced", "sure"),
+        strict="high",
+    )
     quiet_deletions: bool = _row(
         False,
         Scope.WORKSPACE,

@@ -65,7 +65,7 @@ class Certainty:
                 left = left[: offset - start]
             for piece, share in row.likely:
                 if len(piece) > len(left) and piece.startswith(left):
-                    longer, ended = _added(longer, ended, reached * share, in_word=_wordy(piece[len(left) :]))
+                    longer, ended = _added(longer, ended, reached * share, in_word=wordy(piece[len(left) :]))
                 elif left and piece == left and piece != row.token:
                     ended += reached * share
             if not left.startswith(row.token) or not left:
@@ -84,6 +84,7 @@ def _added(longer: float, ended: float, share: float, *, in_word: bool) -> tuple
     return (longer + share, ended) if in_word else (longer, ended + share)
 
 
-def _wordy(piece: bytes) -> bool:
+def wordy(piece: bytes) -> bool:
+    """Whether a token goes on with a word that ends before it; True for one that begins inside a character."""
     letter = piece.decode(errors="ignore")[:1]
     return letter.isalnum() or letter == "_" or not letter

@@ -106,7 +106,7 @@ class Client:
         generation, budgets = self.generation, self.budgets
         assert generation is not None and budgets is not None, "it is worked on"  # noqa: PT018
         time = request.time(generation, budgets, self._clock())
-        answer = request.overdue(generation, time)
+        answer = request.early(generation, time)
         if generation.finished:
             answer = request.finished(generation, time.room_ms)
         elif answer is None and generation.work(time.room_ms):
@@ -164,7 +164,9 @@ class Client:
             return False
         if unserved is not None and self.current.serving(unserved) is None:
             return True
-        return generation is not None and not generation.finished and not generation.waits
+        if generation is None or generation.finished or generation.waits:
+            return False
+        return not generation.is_enough(budget.question)
 
     def work_ahead(self) -> float:
         """Do one piece of background work; returns 0, or how many milliseconds to wait."""

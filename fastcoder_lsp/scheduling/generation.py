@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing_extensions import override
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import Clock
+from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, are_closers
 from fastcoder_lsp.core import (
     CompletionRequest,
@@ -29,6 +29,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.core.certainty import Certainty
+from fastcoder_lsp.core.chances import UNKNOWN, chances_of
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
@@ -44,6 +45,7 @@ from fastcoder_lsp.postprocess import (
     whole_lines,
     without_header,
 )
+from fastcoder_lsp.postprocess.part import may_end
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, SLICE_MS, LatencyEstimator, slice_of
@@ -192,6 +194,10 @@ class Generation(ABC):
             self._useful = said, self._suggestion(useful(said, self._around, self._rule.cut))
         return self._useful[1]
 
+    def is_enough(self, question: Question) -> bool:  # noqa: ARG002 a server's text comes whole
+        """Whether the question's rules would hold back all lines that it has not said yet."""
+        return False
+
     def settled(self) -> str:
         """Whole lines of a text that nothing will change, if its client reads them as they are made."""
         return ""
@@ -311,6 +317,7 @@ class LocalGeneration(PacedDecoding, Generation):
         self.interim = runtime.is_interim(snapshot.uri)
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
+        self._enough: tuple[object, bool] = (None, False)  # the last question of `is_enough`, and its answer
 
     @override
     def answer_ms(self) -> float:
@@ -350,6 +357,22 @@ class LocalGeneration(PacedDecoding, Generation):
         return self._head + self._decoding.text
 
     @override
+    def is_enough(self, question: Question) -> bool:
+        limits, typed, said = question.policy.quiet.limits, self._typed(question.place), self.said()
+        if question.request.invoked or not limits.lines or self._head:
+            return False
+        asked = typed, limits, said.count("\n")
+        if self._enough[0] != asked:
+            chances = chances_of(said, self._decoding.certainty(), may_end(said, self._around))
+            end = typed + chances.sure_length(said[typed:], typed, limits)
+            self._enough = asked, said.find("\n", len(said) - len(said[end:].lstrip())) >= 0
+        return self._enough[1]
+
+    def _typed(self, place: CursorContext) -> int:
+        """How many characters were typed along it until `place`."""
+        return max(len(place.before) - len(self.place.before), 0)
+
+    @override
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
         """With the usual time from here to the end of a line."""
         missing, steps = self._decoding.missing(), self.counts().steps
@@ -381,7 +404,9 @@ class LocalGeneration(PacedDecoding, Generation):
         suggestion = super()._suggestion(without_unsure_closers(text, certainty, around))
         work = Work(self.counts(), self.trace(), self.context)
         unsure = unsure_at(suggestion.text, certainty, around)
-        return replace(suggestion, work=work, interim=self.interim, unsure=unsure)
+        parts = may_end(suggestion.text, around)
+        chances = chances_of(suggestion.text, self._decoding.certainty(), parts) if not self._head else UNKNOWN
+        return replace(suggestion, work=work, interim=self.interim, unsure=unsure, chances=chances)
 
     @override
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:

@@ -75,7 +75,7 @@ class Prefetch:
 
         `asked_ms`: the time of the last question; `unserved`: nothing was shown for it.
         """
-        started, generation = self._clock(), self._unfinished()
+        started, generation = self._clock(), self._unfinished(budget)
         if generation is not None and (room_ms := budget.room_ms(owed=unserved)) > 0:
             preparing = not unserved and self._takes_turn(loaded, budget, asked_ms)
             if not preparing:
@@ -98,9 +98,11 @@ class Prefetch:
         self._settling = self._settled = self._planned = self._building = self._planning = None
         self._lead_ms = 0.0
 
-    def _unfinished(self) -> Generation | None:
+    def _unfinished(self, budget: BackgroundBudget) -> Generation | None:
         generation = self._current.generation
-        return generation if generation is not None and not generation.finished else None
+        if generation is None or generation.finished or generation.is_enough(budget.question):
+            return None
+        return generation
 
     def _finish(self, generation: Generation, budget: BackgroundBudget, room_ms: float, *, owed: bool) -> None:
         """Do a piece of the generation; publish its suggestion once finished, or as it grows for a waiting client.
@@ -110,13 +112,14 @@ class Prefetch:
         if not generation.work(room_ms, in_any_case=2 * room_ms > budget.granted_ms):
             budget.end()
             return
-        made = generation.useful() if owed or generation.finished else None
+        made = generation.useful() if owed or generation.finished or generation.is_enough(budget.question) else None
         if generation.finished:
             self._current.count()
             self._current.emit(Counted("ahead" if generation.ahead else "background", 1))
         if made is None:
             return
-        held = not budget.question.request.invoked and 0 in made.unsure
+        question, rest = budget.question, made.rest(made.place)
+        held = not question.request.invoked and rest is not None and rest.is_unsure(question.policy.quiet.limits)
         if made.text and not held:
             self._current.made(made)
         elif owed and generation.finished:
@@ -137,12 +140,12 @@ class Prefetch:
     def _prepare(self, loaded: LocalModel, budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
         """Prefill a piece of the next prompt in the second cache; returns 0, or how many milliseconds to wait."""
         question, wait_ms = budget.question, asked_ms + self._idle_ms - self._clock()
-        if wait_ms <= 0 and self._unfinished() is not None:
+        if wait_ms <= 0 and self._unfinished(budget) is not None:
             self._current.give_up()  # no time is left, and its KV cache may be taken from here on
         if loaded.runtime.slots.second_cache(question.uri) is None and wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
-        may_swap = asked_ms <= question.asked_ms and self._unfinished() is None
+        may_swap = asked_ms <= question.asked_ms and self._unfinished(budget) is None
         if self._fill_second_cache(loaded, budget, room_ms, paused=wait_ms <= 0, may_swap=may_swap):
             return 0.0
         if wait_ms > 0:

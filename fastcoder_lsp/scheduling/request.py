@@ -295,9 +295,10 @@ class ActiveRequest:
             return None
         return self._answer(generation, self._candidates(generation), generation.finish)
 
-    def overdue(self, generation: Generation, time: RequestTime) -> Answer | None:
-        """The beginning of a generation that it adopted, once the budget of that generation's own request is over."""
-        return self._beginning(generation) if self._is_overdue(generation, time) else None
+    def early(self, generation: Generation, time: RequestTime) -> Answer | None:
+        """The beginning of a generation whose rest would be held back, or that it adopted from an overdue request."""
+        early = self._is_overdue(generation, time) or generation.is_enough(self.question)
+        return self._beginning(generation) if early and not generation.finished else None
 
     def out_of_time(self, generation: Generation, time: RequestTime) -> Answer | None:
         """The answer where no piece fits any more; None if one was worth doing all the same."""
@@ -375,7 +376,7 @@ class ActiveRequest:
         question = self.question
         candidates = (suggestion, *(suggestion.others or ()))
         rests = [rest for one in candidates if (rest := one.rest(question.place)) is not None]
-        held = not question.request.invoked and bool(rests) and rests[0].unsure
+        held = not question.request.invoked and bool(rests) and rests[0].is_unsure(question.policy.quiet.limits)
         rests = [] if held else rests
         info = generation.info
         answer = Answer(

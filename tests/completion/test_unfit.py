@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from fastcoder_lsp.completion.question import Policy, policy_of
+from fastcoder_lsp.completion.question import Policy, Quiet, policy_of
 from fastcoder_lsp.completion.suggestions import CursorContext, Rejections, in_word
 from fastcoder_lsp.config import SettingsLayer, resolve
 from tests.completion.simulated import Simulation, script
@@ -192,3 +192,54 @@ def test_after_a_slow_answer_the_true_reason_is_told(
     simulation.rest(5_000)
     assert not simulation.late
     assert simulation.empty == [code]
+
+
+BALANCED = Policy(quiet=Quiet(show="balanced"))
+BLOCK = "def f():\n    x = "
+BODY = "alpha(b)\n    gamma(d)\n    return e\n"
+
+
+def _judged(shares: Mapping[str, Mapping[str, float]]) -> Simulation:
+    simulation = _simulation(BLOCK, BODY, shares)
+    simulation.policy = BALANCED
+    return simulation
+
+
+@pytest.mark.parametrize(
+    ("shares", "shown"),
+    [
+        ({}, BODY.rstrip()),
+        ({"": {"a": 0.4, "b": 0.6}}, ""),
+        ({"alpha": {"(": 0.8, ".": 0.2}, "alpha(": {"b": 0.3, "c": 0.7}}, "alpha"),
+        ({"alpha(b)\n    ": {"g": 0.4, "h": 0.6}}, "alpha(b)"),
+    ],
+    ids=["all of it", "none of it", "a word", "a line"],
+)
+def test_as_much_as_is_sure_appears_by_itself(shares: Mapping[str, Mapping[str, float]], shown: str) -> None:
+    simulation = _judged(shares)
+    for _ in range(2):
+        assert simulation.answer(BLOCK).text == shown
+    assert simulation.answer(BLOCK, invoked=True).text == BODY.rstrip()
+
+
+def test_the_rest_follows_as_the_user_accepts() -> None:
+    simulation = _judged({"alpha(b)\n    ": {"g": 0.4, "h": 0.6}})
+    assert simulation.answer(BLOCK).text == "alpha(b)"
+    assert simulation.answer(f"{BLOCK}alpha(b)\n    g").text == "amma(d)\n    return e"
+
+
+def test_the_rest_of_a_shown_text_does_not_vanish() -> None:
+    """A second word that alone would be too unsure to appear stays, as the first one is typed."""
+    simulation = _judged({"alpha": {"(": 0.5, ".": 0.5}})
+    assert simulation.answer(BLOCK).text == BODY.rstrip()
+    assert simulation.answer(f"{BLOCK}alpha").text == BODY.rstrip().removeprefix("alpha")
+    other = _judged({"alpha": {"(": 0.5, ".": 0.5}})
+    assert not other.answer(f"{BLOCK}alpha").text
+
+
+def test_no_work_for_lines_that_would_be_held_back() -> None:
+    sure, unsure = _judged({}), _judged({"alpha(b)\n    ": {"g": 0.4, "h": 0.6}})
+    for simulation in (sure, unsure):
+        simulation.answer(BLOCK)
+        simulation.rest(60_000)
+    assert unsure.engine.steps < sure.engine.steps - 10

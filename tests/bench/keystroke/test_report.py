@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.keystroke import figures, in_the_way
+from benchmarks.keystroke import figures
 from benchmarks.typist import KeyPosition
 from benchmarks.typist.ceiling import Ceiling
-from benchmarks.typist.replay import ReplaySession, Request, ServerWork
+from benchmarks.typist.replay import ReplaySession, Request, ServerWork, ShownText, judged
 
 BUDGET_MS = 400.0
 SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=100.0, finish="stop")
@@ -22,7 +22,7 @@ def test_the_figures_of_a_session() -> None:
         ServerWork(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
         for steps, prefilled in ((10, 500), (11, 501), (12, 502), (16, 900))
     )
-    late = replace(SHOWN, ms=401.0, flaw="marks")
+    late = replace(SHOWN, ms=401.0, shown=ShownText(first_word=True, lines=2, right=1))
     played = ReplaySession(
         requests=(SHOWN, EMPTY, THROUGH, replace(THROUGH, outcome="cancelled", ms=0.0), EARLY, LATE, late),
         work=work,
@@ -40,9 +40,22 @@ def test_the_figures_of_a_session() -> None:
     assert (found["accepted_chars_share"], found["ceiling_chars_share"]) == (0.4, 0.5)
     assert found["empty_where_ceiling_shows"] == 0.25
     assert found["origins"] == {"stop": 2, "typed-through": 1, "empty": 1, "cancelled": 3}
-    assert in_the_way(found) == (0.5, 0.0, 0.0)
+    assert (found["texts_shown"], found["first_word_right"], found["lines_right"]) == (1, 1.0, 0.5)
     assert found["typed_through"] == 1.0
     assert (found["prefilled_tokens_per_key"], found["steps_per_key"]) == (1, 1)
     assert found["cpu_seconds_per_char"] == 0.5
     assert found["mat"] == 3.0
     assert found["accepted_by_source"] == {"prompt": 12}
+
+
+@pytest.mark.parametrize(
+    ("shown", "coming", "right"),
+    [
+        ("size(a)\n", "size(b)\n", ShownText(first_word=True, lines=1, right=0)),
+        ("size", "sizes", ShownText(first_word=False, lines=1, right=0)),
+        ("a = 1\nb = 2", "a = 1\nb = 3\n", ShownText(first_word=True, lines=2, right=1)),
+        (" = 1", " = 1\n", ShownText(first_word=True, lines=1, right=1)),
+    ],
+)
+def test_what_is_right_of_a_shown_text(shown: str, coming: str, right: ShownText) -> None:
+    assert judged(shown, coming) == right

@@ -32,6 +32,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'quiet.delay_ms', scope: 'workspace', default: 0 },
     { name: 'quiet.lines', scope: 'workspace', default: 0 },
     { name: 'quiet.min_characters', scope: 'workspace', default: 0 },
+    { name: 'quiet.show', scope: 'workspace', default: "balanced" },
     { name: 'quiet.deletions', scope: 'workspace', default: false },
     { name: 'edits.model', scope: 'machine', default: "" },
     { name: 'edits.threshold', scope: 'workspace', default: 0.7 },

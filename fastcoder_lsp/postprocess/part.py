@@ -1,0 +1,36 @@
+"""Where a part of a suggestion may end, if the rest of it is too unsure to be shown."""
+
+from collections.abc import Callable
+from itertools import accumulate
+
+from fastcoder_lsp.core.certainty import wordy
+from fastcoder_lsp.postprocess.text_around import TextAround
+from fastcoder_lsp.syntax import CLOSER_OF, opens_block
+
+_ENDS = frozenset(")]};\"'`>")
+
+
+def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
+    """Whether a part of `text` may end at an offset.
+
+    It ends with a word or a closer, with its own brackets and strings closed. A header that begins a line has a body.
+    """
+    start, lexed = len(around.near_before), around.lexed_with(text)
+    signs = [(at - start, 1 if sign in CLOSER_OF else -1) for at, sign in lexed.signs if at >= start]
+    depths = list(accumulate((step for _, step in signs), initial=0))
+    spans = [(begin - start, end - start) for begin, end in lexed.spans if begin >= start]
+    headers, at = list[tuple[int, int]](), 0
+    for number, line in enumerate(text.split("\n")):
+        whole = line if number else around.left + line
+        if (number or not around.left.strip()) and opens_block(whole, around.language):
+            headers.append((at, at + len(line)))
+        at += len(line) + 1
+
+    def allowed(end: int) -> bool:
+        if not (wordy(text[end - 1].encode()) or text[end - 1] in _ENDS):
+            return False
+        depth = depths[sum(at < end for at, _ in signs)]
+        inside = any(begin < end < stop for begin, stop in spans) or any(begin < end <= stop for begin, stop in headers)
+        return depth <= 0 and not inside
+
+    return allowed

@@ -1,0 +1,88 @@
+"""How likely the words of a text are right, by the probabilities of tokens that end anywhere."""
+
+import pytest
+
+from fastcoder_lsp.core.certainty import Certainty, Row
+from fastcoder_lsp.core.chances import UNKNOWN, Chances, LeastChances, Word, chances_of
+
+
+def weighed(*rows: tuple[str, dict[str, float]], healing: str = "") -> Certainty:
+    """Tokens, each with the likely ones in its place."""
+    made = [
+        Row(said.encode(), tuple((piece.encode(), share) for piece, share in likely.items())) for said, likely in rows
+    ]
+    return Certainty(made, healing.encode())
+
+
+CALL = weighed(
+    ("get", {"get": 0.8, "put": 0.2}),
+    ("_item", {"_item": 0.5, "_all": 0.4, "(": 0.1}),
+    ("(", {"(": 0.9, "s": 0.1}),
+    ("name", {"name": 0.5, "key": 0.5}),
+    (")\n", {")\n": 0.9, ",": 0.1}),
+    ("x", {"x": 0.4, "y": 0.6}),
+)
+TEXT = "get_item(name)\nx"
+ENDS = (8, 14, 16)
+
+
+def judged(text: str, certainty: Certainty) -> Chances:
+    return chances_of(text, certainty, ENDS.__contains__)
+
+
+def test_a_word_has_all_its_tokens_and_its_end() -> None:
+    words = {word.end: word.chance for word in judged(TEXT, CALL).words}
+    assert words[8] == pytest.approx(0.8 * 0.5 * 0.9)
+    assert words[9] == 1.0  # the bracket, once the word has ended, is the only sign
+    assert words[13] == pytest.approx(0.5 * 1.0)
+    assert words[14] == pytest.approx(0.9)
+
+
+def test_what_is_typed_of_a_word_counts_no_more() -> None:
+    """Of the token that the cursor is in, those that agree with what was typed share the rest."""
+    inside = judged(TEXT, CALL).inside
+    assert inside[0] == pytest.approx(0.8 * 0.5 * 0.9)
+    assert inside[1] == pytest.approx(1.0 * 0.5 * 0.9)  # no other likely token begins with g
+    assert inside[4] == pytest.approx(0.5 / 0.9 * 0.9)  # after "get_", "_all" is the other one
+    assert inside[5] == pytest.approx(1.0 * 0.9)
+
+
+def test_the_typed_beginning_of_a_healed_token() -> None:
+    certainty = weighed(("name", {"name": 0.3, "nice": 0.1, "other": 0.6}), ("(", {"(": 1.0}), healing="n")
+    assert judged("ame", certainty).inside[0] == pytest.approx(0.75)
+
+
+def test_a_text_that_postprocessing_changed_is_judged_up_to_the_change() -> None:
+    assert [word.end for word in judged("get_item(name, 3)", CALL).words] == [8, 9, 13]
+    assert judged("other", CALL) == UNKNOWN
+    assert judged(TEXT, Certainty((), b"")) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("limits", "shown"),
+    [
+        (LeastChances(), TEXT),
+        (LeastChances(first=0.3, words=0.3), "get_item"),
+        (LeastChances(first=0.3, words=0.17), "get_item"),
+        (LeastChances(first=0.3, words=0.1, lines=0.1), "get_item(name)"),
+        (LeastChances(first=0.3, lines=0.9), "get_item(name)"),
+        (LeastChances(first=0.4), ""),
+    ],
+)
+def test_the_part_that_keeps_the_limits(limits: LeastChances, shown: str) -> None:
+    """It ends where it may."""
+    found = judged(TEXT, CALL)
+    assert TEXT[: found.sure_length(TEXT, 0, limits)] == shown
+
+
+def test_the_rest_of_a_text_is_judged_from_the_cursor_on() -> None:
+    found = judged(TEXT, CALL)
+    rest = TEXT[9:]
+    assert rest[: found.sure_length(rest, 9, LeastChances(first=0.5, words=0.4, lines=0.9))] == "name)"
+    assert found.sure_length(rest, 9, LeastChances(first=0.6)) == 0
+
+
+def test_beyond_what_is_known_everything_stays() -> None:
+    begun = Chances((Word(3, 0.9, ends=True),), (0.9, 0.9, 0.9))
+    assert begun.sure_length("abc def", 0, LeastChances(0.5, 0.5, 0.5)) == len("abc def")
+    assert UNKNOWN.sure_length("abc", 0, LeastChances(1.0, 1.0, 1.0)) == len("abc")
