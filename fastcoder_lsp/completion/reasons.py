@@ -10,6 +10,7 @@ from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 
 _YOURS = "in your own settings file or in the editor's settings"
+_MORE = 'To see it, press the key that requests one. To see all while you type, set `quiet.show` to "eager".'
 _BY_KEY = "To get a suggestion anyway, press the key that requests one."
 
 
@@ -182,7 +183,7 @@ def nothing_worth_showing(rule: str = "") -> Reason:
 
 def unsure() -> Reason:
     """The suggestion is a mark or two, or the model is unsure of it: only a request by key shows it."""
-    return Reason("unsure", "The suggestion is too short or too uncertain to show while you type.", _BY_KEY)
+    return Reason("unsure", "The suggestion is too short or too uncertain to show while you type.", _MORE)
 
 
 def models_end() -> Reason:

@@ -1,7 +1,7 @@
 """How much of a text the user is likely to want, by the model's probabilities of its words.
 
-On replays a first word with a chance of p was right in about p of the cases (docs/calm.md has the curve), so that one
-number decides both whether a text is shown and where it ends.
+On replays, the higher the chance of the first word, the more often it was right (docs/calm.md has the curve). So the
+chances decide whether a text appears by itself, and where it ends.
 """
 
 import re

@@ -15,7 +15,7 @@ from fastcoder_lsp.lsp.usage import AcceptCounts
 _LEAST: Final = 20  # requests, or suggestions on the screen, from which on a share means something
 _SLOW_MS: Final = 1000.0  # few people pause that long before they type on
 _MOST_FAILED, _MOST_LATE, _MOST_HELD_BACK = 0.1, 0.25, 0.5
-_LEAST_WITH_TEXT, _LEAST_ACCEPTED = 0.3, 0.1
+_LEAST_WITH_TEXT, _LEAST_ACCEPTED = 0.15, 0.1
 _UNEXPECTED: Final = ("middle_of_word", "secret")
 _REMEDIES: Final[Mapping[str, str]] = {
     "invoked": "To see suggestions while you type, change `quiet.mode`.",
@@ -54,7 +54,7 @@ def summary(service: Statistics, accepts: AcceptCounts, refusals: Refusals) -> s
     if with_text < _LEAST_WITH_TEXT * asked:
         return (
             f"Bad: only {with_text} of {asked} requests got a suggestion, because the model's text did not fit or was "
-            "unsure. Set `model` to a larger one."
+            'unsure. Set `model` to a larger one, or `quiet.show` to "eager" to see more.'
         )
     if accepts.shown >= _LEAST and accepts.accepted < _LEAST_ACCEPTED * accepts.shown:
         return (
