@@ -34,7 +34,7 @@ FAST, SLOW = {"total": {"p50": 210.4, "p95": 800.0}}, {"total": {"p50": 1430.0, 
         ),
         (Statistics(shown=14, empty=6, budgeted_empty=6, ms=FAST), AcceptCounts(), "Too slow: 6 of 20", "smaller"),
         (Statistics(shown=20, empty=5, ms=SLOW), AcceptCounts(20, 9), "Too slow: half of the suggestions", "1.4 s"),
-        (Statistics(shown=5, empty=25, ms=FAST), AcceptCounts(), "Bad: only 5 of 30 requests", "larger"),
+        (Statistics(shown=4, empty=26, ms=FAST), AcceptCounts(), "Bad: only 4 of 30 requests", "larger"),
         (
             Statistics(shown=5, typed_through=10, empty=25, suppressed={"secret": 5, "string": 5}, ms=FAST),
             AcceptCounts(5, 0),
