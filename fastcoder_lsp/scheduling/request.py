@@ -297,8 +297,11 @@ class ActiveRequest:
 
     def early(self, generation: Generation, time: RequestTime) -> Answer | None:
         """The beginning of a generation whose rest would be held back, or that it adopted from an overdue request."""
-        early = self._is_overdue(generation, time) or generation.is_enough(self.question)
-        return self._beginning(generation) if early and not generation.finished else None
+        if generation.finished:
+            return None
+        if self._is_overdue(generation, time):
+            return self._beginning(generation)
+        return self._beginning(generation, "stop") if generation.is_enough(self.question) else None
 
     def out_of_time(self, generation: Generation, time: RequestTime) -> Answer | None:
         """The answer where no piece fits any more; None if one was worth doing all the same."""
@@ -318,16 +321,16 @@ class ActiveRequest:
             return answer
         return None if generation.fits(time.longer_ms) else self._too_slow(generation, time)
 
-    def _beginning(self, generation: Generation) -> Answer | None:
-        """The useful beginning of an unfinished generation; None where there is none."""
+    def _beginning(self, generation: Generation, finish: str = "budget") -> Answer | None:
+        """The useful beginning of an unfinished generation; None where there is none. `finish`: why it ends."""
         begun_ms = self._clock()
         with self.spans.measure("post"):
             beginning = generation.useful()
         generation.answered(self._clock() - begun_ms)
         if beginning.rest(self.question.place) is None:
             return None
-        self._current.emit(Counted("budgeted", 1))
-        return self._answer(generation, beginning, "budget")
+        self._current.emit(Counted("budgeted", 1 if finish == "budget" else 0))
+        return self._answer(generation, beginning, finish)
 
     def _too_slow(self, generation: Generation, time: RequestTime) -> Answer:
         """The empty answer: there is nothing to show, and no time left."""
