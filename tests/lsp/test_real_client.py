@@ -34,7 +34,8 @@ async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
     capabilities = client_capabilities("visual-studio-code")
     assert capabilities.text_document is not None
     capabilities.text_document.inline_completion = types.InlineCompletionClientCapabilities()
-    options = {"budget": {"automatic_ms": 60_000}}  # nothing is tested of how quick this machine is
+    # Nothing is tested of how quick this machine is, nor of how sure the model.
+    options = {"budget": {"automatic_ms": 60_000}, "quiet": {"show": "eager"}}
     await lsp_client.initialize_session(
         types.InitializeParams(capabilities=capabilities, initialization_options=options)
     )
