@@ -98,14 +98,17 @@ class DocumentSession(ServiceListener):
 
 
 class SessionPool:
-    """All document sessions, at most `max_sessions` requests at a time; `policy` of every one, except its budget."""
+    """All document sessions, at most `max_sessions` requests at a time.
+
+    `policy` holds for every one, except its budget, and `quiet.show`: the clients have no key that shows the rest.
+    """
 
     def __init__(
         self, open_host: OpenSessionHost, policy: Policy, max_tokens: int, max_sessions: int = MAX_SESSIONS
     ) -> None:
         self.max_sessions = max_sessions
         self._open_host, self._max_tokens = open_host, max_tokens
-        self._policy = replace(policy, automatic_ms=math.inf)
+        self._policy = replace(policy, automatic_ms=math.inf, quiet=replace(policy.quiet, show="eager"))
         self._free = asyncio.Condition()
         self._taken = 0
         self._sessions = [DocumentSession(0, open_host)]

@@ -112,11 +112,13 @@ def workspace(tmp_path: Path) -> Path:
 def make_workspace(folder: Path) -> Path:
     """A copy of the sample workspace below `folder`, with a repository's root mark.
 
-    The suggestions have all the time that they need: on a busy machine a person would wait for the next one.
+    The suggestions have all the time that they need: on a busy machine a person would wait for the next one. They
+    appear however sure the model is.
     """
     root = copy_sample(folder / "workspace")
     (root / ".git").mkdir()
-    (root / "fastcoder.toml").write_text("[budget]\nautomatic_ms = 30000\ninvoked_ms = 30000\n")
+    settings = '[budget]\nautomatic_ms = 30000\ninvoked_ms = 30000\n[quiet]\nshow = "eager"\n'
+    (root / "fastcoder.toml").write_text(settings)
     return root
 
 
