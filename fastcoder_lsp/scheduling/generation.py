@@ -359,13 +359,13 @@ class LocalGeneration(PacedDecoding, Generation):
     @override
     def is_enough(self, question: Question) -> bool:
         limits, typed, said = question.policy.quiet.limits, self._typed(question.place), self.said()
-        if question.request.invoked or not limits.lines or self._head:
+        if question.request.invoked or not limits.lines or self._head or "\n" not in said[typed:].lstrip():
             return False
-        asked = typed, limits, said.count("\n")
+        asked, first = (typed, limits, len(said)), len(said) - len(said[typed:].lstrip())
         if self._enough[0] != asked:
             chances = chances_of(said, self._decoding.certainty(), may_end(said, self._around))
             end = typed + chances.sure_length(said[typed:], typed, limits)
-            self._enough = asked, said.find("\n", len(said) - len(said[end:].lstrip())) >= 0
+            self._enough = asked, said.find("\n", max(end, first)) >= 0
         return self._enough[1]
 
     def _typed(self, place: CursorContext) -> int:
