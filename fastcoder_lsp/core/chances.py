@@ -17,7 +17,7 @@ from fastcoder_lsp.core.differences import first_difference
 
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)")  # a word or a run of signs, and the blanks before it
 _MOST_WORDS = 60  # words of a text that are judged
-_MOST_INSIDE = 120  # characters of a text whose places are judged, as the user types along
+MOST_INSIDE = 120  # characters of a text whose places are judged, as the user types along
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,12 @@ class Chances:
 UNKNOWN = Chances()
 
 
-def chances_of(text: str, certainty: Certainty, may_end: Callable[[int], bool]) -> Chances:
+def chances_of(
+    text: str, certainty: Certainty, may_end: Callable[[int], bool], most_inside: int = MOST_INSIDE
+) -> Chances:
     """The chances of the words of `text`, up to where the output that `certainty` weighs says another text.
 
-    `may_end`: whether a shown part may end at an offset.
+    `may_end`: whether a shown part may end at an offset. `most_inside`: how many offsets are judged as well.
     """
     said = b"".join(row.token for row in certainty.rows)[len(certainty.healing) :].decode(errors="ignore")
     known = text[: first_difference(text, said)]
@@ -78,9 +80,9 @@ def chances_of(text: str, certainty: Certainty, may_end: Callable[[int], bool]) 
         whole, behind = wordy(known[end - 1].encode()), begin > 0 and wordy(known[begin - 1].encode())
         chance = judged.chance(offsets[begin], offsets[end], whole=whole, behind=behind)
         words.append(Word(end, chance, may_end(end)))
-        for at in range(begin, min(end, _MOST_INSIDE)):
-            own = behind and at == begin
-            inside.append(judged.chance(offsets[at], offsets[end], whole=whole, behind=own))
+        inside += [chance] * (begin < most_inside)
+        for at in range(begin + 1, min(end, most_inside)):
+            inside.append(judged.chance(offsets[at], offsets[end], whole=whole, behind=False))
         begin = end
     return Chances(tuple(words), tuple(inside))
 

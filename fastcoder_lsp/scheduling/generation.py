@@ -363,7 +363,7 @@ class LocalGeneration(PacedDecoding, Generation):
             return False
         asked, first = (typed, limits, len(said)), len(said) - len(said[typed:].lstrip())
         if self._enough[0] != asked:
-            chances = chances_of(said, self._decoding.certainty(), may_end(said, self._around))
+            chances = chances_of(said, self._decoding.certainty(), may_end(said, self._around), typed + 1)
             end = typed + chances.sure_length(said[typed:], typed, limits)
             self._enough = asked, said.find("\n", max(end, first)) >= 0
         return self._enough[1]
