@@ -18,27 +18,27 @@ _OTHER_BEFORE: Final = {
     ),
     **dict.fromkeys(SCRIPT, re.compile(r"#$|(?:^|[{,;}])\s*(?:static\s+)?(?:get|set|static)\s+$")),
 }
-"""What stands before another kind of name."""
+"""The text before another kind of name."""
 _VARIABLE_BEFORE: Final = {
     "php": re.compile(r"(?<!::)\$\{?$"),
     "perl": re.compile(r"\$\{?$"),
     "shellscript": re.compile(r"\$\{?[#!]?$|\(\([^()]*$"),
 }
-"""What stands before every variable."""
+"""The text before every variable."""
 _OTHER_AFTER: Final = {
     "ruby": re.compile(r"[?!](?!=)|\(|:(?!:)"),
     "perl": re.compile(r"[\[{]"),  # an element of another variable
     **dict.fromkeys(("java", "elixir"), re.compile(r"\s*\(")),  # no call calls a variable
     **dict.fromkeys(("rust", "cpp", "cuda-cpp", "objective-cpp"), re.compile("::")),
 }
-"""What stands after another kind of name."""
+"""The text after another kind of name."""
 _NAMES_ITSELF: Final = re.compile(r"\$\$$|@\$$|%\$$|\{$")  # in Perl: the name of a reference
 _TERNARY: Final = re.compile(r"\?[^:]*$")
 _OUTER: Final = {
     "php": re.compile(r"\bfunction\s*&?\s*\([^{}]*\)\s*use\s*\([^()]*$|^\s*global\b[^;]*$"),
     "python": re.compile(r"^[ \t]*(?:global|nonlocal)\b[^\n]*$"),
 }
-"""What stands before a name that a scope around binds."""
+"""The text before a name that a scope around binds."""
 _BINDING: Final = {
     "lua": re.compile(r"\blocal\s+(?:function\s+|[\w\s,<>]*,\s*)?$|\bfor\s+[\w\s,]*$"),
     "perl": re.compile(r"\b(?:my|our|state|local)\s*(?:\([\s\w$@%,]*)?\$$"),
@@ -49,7 +49,7 @@ _BINDING: Final = {
     ),
     "ruby": re.compile(r"\brescue\b.*=>\s*$|^\s*for\s[\w\s,]*$"),
 }
-"""What stands before a name that is bound there."""
+"""The text before a name that is bound there."""
 _COMMANDS: Final = re.compile(
     r"\b(?:read|unset|mapfile|readarray|getopts|let)\b[^;|&]*\s$|\bprintf\s+-v\s+$|\s-v\s+$|\b(?:for|select)\s+$"
 )
@@ -62,7 +62,7 @@ _UNCLEAR: Final = {
     "swift": (re.compile(r"\b(?:if|guard|while|,)\s*(?:let|var)\s+$"), re.compile(r"\s*(?:[{,]|else\b|$)")),
     **dict.fromkeys(("java", "csharp"), (re.compile(r"\bcase\s+[\w.<>]+\s+$"), re.compile(""))),
 }
-"""What stands before and after a name that is a variable's and another one's at once, or whose scope is unknown."""
+"""The text before and after a name that is a variable's and another one's at once, or whose scope is unknown."""
 _CALLED: Final = frozenset({"kotlin", "csharp", "cpp", "cuda-cpp", "objective-cpp", "dart", "groovy"})
 """Languages where a call of a name may call a variable, or a method of the class around it."""
 _VALUE: Final = (

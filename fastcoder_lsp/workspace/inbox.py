@@ -55,7 +55,7 @@ class ChangeBatch:
 
 
 class Inbox:
-    """What an index has to do. `lock` guards everything, and is notified of every change."""
+    """The work that an index has to do. `lock` guards everything, and is notified of every change."""
 
     def __init__(self) -> None:
         self.lock = threading.Condition()

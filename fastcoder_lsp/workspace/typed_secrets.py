@@ -38,7 +38,7 @@ _ABOUT: Final = re.compile(
     r"user|username|owner|email|date|time|at|required|enabled|flag|through|number|tags?|attr|attribute|selector|"
     r"icon|color|i18n)(?![^\W_])|(?:token|password|pass)_keys?(?![^\W_])"
 )
-"""What follows a secret's name where the value is something about it."""
+"""Words after a secret's name where the value is something about it."""
 _NO_TOKEN: Final = re.compile(
     r"(?<![^\W_])(?:pad|eos|bos|unk|cls|sep|mask|special|stop|start|begin|end|next|prev|previous|current|cur|last|first|"
     r"peek|page|lookahead|syntax|design|continuation)_token"
@@ -49,7 +49,7 @@ _WRAPS: Final = re.compile(
     r"(?:(?:^|(?<=[=:,(\s]))|\[\]byte|\b(?:String|string|str|bytes?|String::from|Some|SecretStr|SecretString\w*|"
     rf"SecretString::new|b64encode|Buffer\.from|md5|MD5|sha\d+))\($|(?<![\w\])])\[(?:{_QUOTED},\s*)*$"
 )
-"""What may be between a name's sign and its value: a parenthesis, a conversion, the values before it in a list."""
+"""Texts that may be between a name's sign and its value: a parenthesis, a conversion, the values before it in a list."""
 _SPACES: Final = re.compile(r"\s{3,}")
 _SCHEME: Final = re.compile(r"(?i)(?:bearer|basic|token)\s+$")
 _BLOCK: Final = re.compile(r"\s*(?:!\w+\s*)?[|>][-+]?$")
@@ -131,7 +131,7 @@ def _ends_in_secret(above: Sequence[str], line: str, language: str) -> bool:
 
 
 def _open_values(line: str, bare: bool) -> Iterator[tuple[str, str]]:
-    """What is left of each value that the cursor is in, and the value so far: a string, and values in its text."""
+    """The text left of each value that the cursor is in, and the value so far: a string, and values in its text."""
     inside = False
     while (opened := _open_quote(line)) is not None:
         head, value = line[:opened], line[opened + 1 :]
