@@ -49,7 +49,7 @@ _WRAPS: Final = re.compile(
     r"(?:(?:^|(?<=[=:,(\s]))|\[\]byte|\b(?:String|string|str|bytes?|String::from|Some|SecretStr|SecretString\w*|"
     rf"SecretString::new|b64encode|Buffer\.from|md5|MD5|sha\d+))\($|(?<![\w\])])\[(?:{_QUOTED},\s*)*$"
 )
-"""Texts that may be between a name's sign and its value: a parenthesis, a conversion, the values before it in a list."""
+"""Texts allowed between a name's sign and its value: a parenthesis, a conversion, the values before it in a list."""
 _SPACES: Final = re.compile(r"\s{3,}")
 _SCHEME: Final = re.compile(r"(?i)(?:bearer|basic|token)\s+$")
 _BLOCK: Final = re.compile(r"\s*(?:!\w+\s*)?[|>][-+]?$")
