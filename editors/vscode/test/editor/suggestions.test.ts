@@ -21,8 +21,8 @@ def subtract(a, b):
 def multiply(a, b):
 `
 const model = realModel()
-/** However slow the machine is, answers are whole. */
-const PATIENT = { 'fastcoder.budget.automatic_ms': 60_000, 'fastcoder.budget.invoked_ms': 60_000 }
+/** However slow the machine and however unsure the model is, answers are whole. */
+const PATIENT = { 'fastcoder.budget.automatic_ms': 60_000, 'fastcoder.budget.invoked_ms': 60_000, 'fastcoder.quiet.show': 'eager' }
 const samples = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`${name}.py`, SAMPLE]))
 const editor = new Workbench({ files: { ...samples, ...FILES }, settings: { ...PATIENT, ...LOOKS } })
 
