@@ -195,7 +195,11 @@ class Generation(ABC):
         return self._useful[1]
 
     def is_enough(self, question: Question) -> bool:  # noqa: ARG002 a server's text comes whole
-        """Whether the question's rules would hold back all lines that it has not said yet."""
+        """Whether the question's rules would hold back all that it has not said yet: more lines, or the whole text."""
+        return False
+
+    def is_unsure(self, question: Question) -> bool:  # noqa: ARG002 a server's text comes whole
+        """Whether the question's rules hold back its text, however it goes on."""
         return False
 
     def settled(self) -> str:
@@ -317,7 +321,7 @@ class LocalGeneration(PacedDecoding, Generation):
         self.interim = runtime.is_interim(snapshot.uri)
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
-        self._enough: tuple[object, bool] = (None, False)  # the last question of `is_enough`, and its answer
+        self._judged: tuple[object, bool, bool] = (None, False, False)  # what was judged: is it enough, is it unsure
 
     @override
     def answer_ms(self) -> float:
@@ -358,15 +362,26 @@ class LocalGeneration(PacedDecoding, Generation):
 
     @override
     def is_enough(self, question: Question) -> bool:
+        return self._judge(question)[0]
+
+    @override
+    def is_unsure(self, question: Question) -> bool:
+        return self._judge(question)[1]
+
+    def _judge(self, question: Question) -> tuple[bool, bool]:
         limits, typed, said = question.policy.quiet.limits, self._typed(question.place), self.said()
-        if question.request.invoked or not limits.lines or self._head or "\n" not in said[typed:].lstrip():
-            return False
-        asked, first = (typed, limits, len(said)), len(said) - len(said[typed:].lstrip())
-        if self._enough[0] != asked:
-            chances = chances_of(said, self._decoding.certainty(), may_end(said, self._around), typed + 1)
-            end = typed + chances.sure_length(said[typed:], typed, limits)
-            self._enough = asked, said.find("\n", max(end, first)) >= 0
-        return self._enough[1]
+        rest = said[typed:].lstrip()
+        if question.request.invoked or not limits.words or self._head or not rest:
+            return False, False
+        what = typed, limits, len(said)
+        if self._judged[0] != what:
+            several = "\n" in rest
+            parts = may_end(said, self._around) if several else _anywhere  # the first word alone needs no lexer
+            chances = chances_of(said, self._decoding.certainty(), parts, typed + 1)
+            length = chances.sure_length(said[typed:], typed, limits)
+            ended = said.find("\n", max(typed + length, len(said) - len(rest))) >= 0
+            self._judged = what, ended or not length, not length
+        return self._judged[1:]
 
     def _typed(self, place: CursorContext) -> int:
         """How many characters were typed along it until `place`."""
@@ -412,6 +427,10 @@ class LocalGeneration(PacedDecoding, Generation):
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         super()._stepped(tree, verified)
         self._tracer(tree, verified)
+
+
+def _anywhere(end: int) -> bool:  # noqa: ARG001 as `may_end` gives one
+    return True
 
 
 class SearchingGeneration(Generation):

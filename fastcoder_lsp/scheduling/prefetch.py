@@ -122,7 +122,7 @@ class Prefetch:
         held = not question.request.invoked and rest is not None and rest.is_unsure(question.policy.quiet.limits)
         if made.text and not held:
             self._current.made(made)
-        elif owed and generation.finished:
+        elif owed and (generation.finished or generation.is_unsure(question)):
             reason = reasons.unsure() if held else generation.why_nothing()
             self._current.made(Suggestion(generation.place, "", reason=reason))
 

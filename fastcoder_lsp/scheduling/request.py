@@ -296,9 +296,11 @@ class ActiveRequest:
         return self._answer(generation, self._candidates(generation), generation.finish)
 
     def early(self, generation: Generation, time: RequestTime) -> Answer | None:
-        """The beginning of a generation whose rest would be held back, or that it adopted from an overdue request."""
+        """The answer before the generation ends: its rest would be held back, or an overdue request began it."""
         if generation.finished:
             return None
+        if generation.is_unsure(self.question):
+            return self._answer(generation, Suggestion(self.question.place, ""), "stop", reasons.unsure())
         if self._is_overdue(generation, time):
             return self._beginning(generation)
         return self._beginning(generation, "stop") if generation.is_enough(self.question) else None

@@ -243,3 +243,13 @@ def test_no_work_for_lines_that_would_be_held_back() -> None:
         simulation.answer(BLOCK)
         simulation.rest(60_000)
     assert unsure.engine.steps < sure.engine.steps - 10
+
+
+def test_no_work_for_a_text_that_would_be_held_back() -> None:
+    sure, unsure = _judged({}), _judged({"": {"a": 0.4, "b": 0.6}})
+    for simulation in (sure, unsure):
+        simulation.answer(BLOCK)
+        simulation.rest(60_000)
+    assert unsure.engine.steps < sure.engine.steps - 15
+    assert unsure.answer(f"{BLOCK}al").text == "pha(b)\n    gamma(d)\n    return e"
+    assert unsure.answer(BLOCK, invoked=True).text == BODY.rstrip()
