@@ -294,7 +294,7 @@ class LocalHost:
     def _make(self, model: Model) -> Runtime:
         """Make this front's runtime, and start its datastore with the tokenizer; in the scheduler's thread."""
         runtime = self._server.make(model, self._settings, self._around(), self._name)
-        self._workspace.begin(runtime.tokenizer)
+        model.once_drafting(partial(self._workspace.begin, runtime.tokenizer))
         return runtime
 
     def _around(self) -> WorkspaceView:
