@@ -25,9 +25,9 @@ from fastcoder_lsp.edits.renames import (
     renamed,
 )
 from fastcoder_lsp.edits.scopes import ANYWHERE, CodeScopes, Variable
-from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
+from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditAnswer, EditQuestion
 
-SOURCE: Final = "analogy"  # the source of an `EditAnswer` with these edits
+SOURCE, RENAME = "analogy", "rename"  # the sources of an `EditAnswer` with these edits
 LIKENESS: Final = 5
 """Points that a place needs: one for each token beside the replacement that is also beside one of the user's."""
 BARE_LIKENESS: Final = 7  # the same where no word is replaced: insertions, and changes of punctuation
@@ -36,7 +36,7 @@ _WHOLE_SIDE: Final = 2  # more points for a side of the line that is the same as
 _MOST_TEXT: Final = 1_000_000  # characters of a document
 _MOST_PLACES: Final = 1_000  # occurrences of the old tokens that are looked at
 _MOST_LINE: Final = 1_000  # characters on each side of a place that are compared
-_WORD: Final = re.compile(r"[^\W\d]\w")
+WORD: Final = re.compile(r"[^\W\d]\w")
 _IDENTIFIER: Final = re.compile(r"(?<!\w)(?<!\.)[^\W\d]\w*")
 
 
@@ -64,11 +64,20 @@ class RepeatedChange:
 
 
 def analogous(question: EditQuestion) -> tuple[Edit, ...]:
+    """The edits of `without_model`."""
+    return without_model(question).edits
+
+
+def without_model(question: EditQuestion) -> EditAnswer:
     """The rest of a rename, or the user's repeated changes near the cursor; empty where no place is certain enough."""
     if len(question.text) > _MOST_TEXT:
-        return ()
+        return EditAnswer()
     if rest := renamed(question):
-        return rest
+        return EditAnswer(rest, source=RENAME)
+    return EditAnswer(_near(question), source=SOURCE)
+
+
+def _near(question: EditQuestion) -> tuple[Edit, ...]:
     found = [group for one in repeated(question.history) for group in places(question, one)]
     if not found:
         return ()
@@ -109,14 +118,14 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
     unless one that they changed is in one, too.
     """
     text, old = question.text, replacement.old
-    needed = LIKENESS if _WORD.search(old) else BARE_LIKENESS
+    needed = LIKENESS if WORD.search(old) else BARE_LIKENESS
     own = [one for one in replacement.examples if one.path == question.path]
     first, last = (min(one.line for one in own), max(one.line for one in own)) if own else (1, 0)
     found = list[int]()
     line, counted = 0, 0
     for at in _occurrences(text, replacement):
         line, counted = line + text.count("\n", counted, at), at
-        left, right = _beside(text, at, at + len(old))
+        left, right = beside(text, at, at + len(old))
         if not first <= line <= last and any(one.likeness(left, right) >= needed for one in replacement.examples):
             found.append(at)
     if not found or text.count("{") + text.count("=>") > MOST_BLOCKS:
@@ -221,7 +230,7 @@ def _replaced(old: str, new: str) -> Iterator[tuple[str, str, tuple[str, ...], t
 def _occurrences(text: str, replacement: RepeatedChange) -> Iterator[int]:
     old, new = replacement.old, replacement.new
     ends = {("", "")}
-    if not _WORD.search(old):  # punctuation, or an insertion: with a token on each side
+    if not WORD.search(old):  # punctuation, or an insertion: with a token on each side
         ends = {("".join(one.left[-1:]), "".join(one.right[:1])) for one in replacement.examples}
     anchors = "|".join(
         f"(?<={re.escape(before)}){_whole(re.escape(old), old)}(?={re.escape(after)})" for before, after in sorted(ends)
@@ -241,7 +250,7 @@ def _whole(pattern: str, old: str) -> str:
     return f"{head}{pattern}{tail}"
 
 
-def _beside(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
+def beside(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
     """The tokens of a line on the two sides of a place."""
     first = max(text.rfind("\n", 0, start) + 1, start - _MOST_LINE)
     last = text.find("\n", end, end + _MOST_LINE)

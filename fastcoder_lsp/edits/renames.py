@@ -43,7 +43,7 @@ def renamed(question: EditQuestion) -> tuple[Edit, ...]:
     text, history = question.text, question.history
     if not history or history[-1].path != question.path or text.count("{") + text.count("=>") > MOST_BLOCKS:
         return ()
-    pairs = {(old, new) for old, new, _ in _names_changed(text, history, len(history) - 1)}
+    pairs = {(old, new) for old, new, _ in names_changed(text, history, len(history) - 1)}
     scopes: CodeScopes | None = None
     for old, new in sorted(pairs):
         if not re.search(rf"(?<!\w){re.escape(old)}(?!\w)", text):
@@ -51,7 +51,7 @@ def renamed(question: EditQuestion) -> tuple[Edit, ...]:
         made = set[int]()
         for number in range(len(history) - 1, max(len(history) - 1 - MOST_CHANGES, -1), -1):
             if history[number].path == question.path:
-                made.update(at for *pair, at in _names_changed(text, history, number) if pair == [old, new])
+                made.update(at for *pair, at in names_changed(text, history, number) if pair == [old, new])
         scopes = scopes or CodeScopes(text, question.language)
         if places := _places(scopes, question, old, new, made):
             return tuple(Edit(one.at, one.at + len(old), f"{old}: {new}" if one.shorthand else new) for one in places)
@@ -79,7 +79,7 @@ def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made
         return ()
     if any(one.unclear and variable.scope in scopes.around(one.scope) for one in (*scopes.names(old), *mine)):
         return ()
-    if any(_IMPORTED.search(question.text[max(one.at - _MOST_IMPORTED, 0) : one.at]) for one in mine):
+    if any(is_imported(question.text, one.at) for one in mine):
         return ()  # another thing is imported now; the old one may have other names
     if any(one.bound for one in mine):
         return places if _leaves_unbound(min(one.at for one in mine if one.bound), places) else ()
@@ -97,7 +97,12 @@ def _leaves_unbound(at: int, places: Sequence[NameUse]) -> bool:
     return not first.bound or first.changed or any(not one.bound and one.line == first.line for one in places)
 
 
-def _names_changed(text: str, history: Sequence[Change], number: int) -> Iterator[tuple[str, str, int]]:
+def is_imported(text: str, at: int) -> bool:
+    """Whether a name stands in an import."""
+    return _IMPORTED.search(text[max(at - _MOST_IMPORTED, 0) : at]) is not None
+
+
+def names_changed(text: str, history: Sequence[Change], number: int) -> Iterator[tuple[str, str, int]]:
     """(old name, new name, its offset) of each name that a change replaced, where the text still has the new one."""
     lines = list(changed_lines(history, number))[:MOST_LINES]
     for line, last, new in lines:
