@@ -26,7 +26,6 @@ class RecordedEdit:
     delete: int
     text: str
     typed: bool
-    commit: str = ""  # that it belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,7 @@ def _step(row: Mapping[str, Any]) -> Step:
         case "save":
             return Save(row["path"])
         case "edit":
-            return RecordedEdit(
-                row["path"], row["offset"], row["delete"], row["text"], row["typed"], row.get("commit", "")
-            )
+            return RecordedEdit(row["path"], row["offset"], row["delete"], row["text"], row["typed"])
         case kind:
             raise UsageError(f"a history step of unknown kind: {kind}")
 

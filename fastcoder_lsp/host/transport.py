@@ -197,7 +197,6 @@ FromClient: TypeAlias = (
     | p.Enable
     | p.DocumentClosed
     | p.FilesChanged
-    | p.SearchElsewhere
     | Ping
     | AskFronts
     | Stop
@@ -212,7 +211,6 @@ FromHost: TypeAlias = (
     | p.Forgotten
     | p.Counted
     | p.Worked
-    | p.FoundElsewhere
     | p.Grew
     | p.StatusChanged
     | p.Indexing

@@ -22,7 +22,9 @@ class CurrentGeneration:
     def serving(self, question: Question) -> Generation | None:
         """The generation, if it serves `question` too."""
         generation = self.generation
-        return generation if generation and generation.serves(question) and generation.allowed else None
+        if generation is None or generation.snapshot.uri != question.uri or generation.raw != question.request.raw:
+            return None
+        return generation if generation.agrees(question.place) and generation.allowed else None
 
     def begin(
         self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False
@@ -36,10 +38,10 @@ class CurrentGeneration:
         self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
 
     def made(self, suggestion: Suggestion) -> None:
-        """Publish a suggestion of the generation, unless it answers its question alone."""
+        """Publish a suggestion of the generation; a raw answer fits nowhere else."""
         generation, unserved = self.generation, self._questions.unserved
         assert generation is not None, "a generation makes suggestions"
-        if generation.alone:
+        if generation.raw is not None:
             return
         uri = generation.snapshot.uri
         self._keep_outdated(uri, suggestion)

@@ -33,16 +33,12 @@ _SURE = 0.5  # the probability from which the first token of a path counts as a 
 _WINDOW = 8192  # newest tokens of the prompt that an alignment searches
 
 
-DEPTH = 16  # tokens of a continuation, if no source has longer ones
-
-
 class FoundContinuations:
-    """Continuations found for one draft, of at most `depth` tokens, each with its source and its match's length."""
+    """Continuations found for one draft, each with its source and the length of its match."""
 
-    capacity = 128
+    capacity, depth = 128, 16
 
-    def __init__(self, depth: int = DEPTH) -> None:
-        self.depth = depth
+    def __init__(self) -> None:
         rows_KD = np.full((self.capacity, self.depth), GAP, np.int32)
         self._all = Continuations(rows_KD, *(np.zeros(self.capacity, np.int32) for _ in range(2)))
         self._filled = 0
@@ -92,7 +88,6 @@ class ContinuationSource:
 
     name: str
     top_k = 0
-    depth = DEPTH  # the most tokens of its continuations
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:
         """Prepare for a new decode."""
