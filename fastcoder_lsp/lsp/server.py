@@ -55,9 +55,28 @@ def process_of(process_id: int) -> psutil.Process | None:
 
 
 async def wait_until_gone(process: psutil.Process) -> None:
-    """Return once the process has ended."""
-    while _is_alive(process):  # noqa: ASYNC110 - no event reports the end of another process
-        await asyncio.sleep(_INTERVAL_S)
+    """Return once the process has ended: Linux reports it, elsewhere it is looked at every second."""
+    descriptor = _descriptor_of(process)
+    if descriptor is None:
+        while _is_alive(process):  # noqa: ASYNC110 - no event reports the end of another process
+            await asyncio.sleep(_INTERVAL_S)
+        return
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        if _is_alive(process):  # its id may have been another's before there was a descriptor
+            await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+def _descriptor_of(process: psutil.Process) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where the system has none."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            return os.pidfd_open(process.pid)
+    return None
 
 
 def exit_after(grace_s: float) -> NoReturn:
@@ -152,6 +171,8 @@ class _LanguageServer(LanguageServer):
         while (received := await self._bodies.get()) is not None:
             body, arrived_ms = received
             set_arrival(arrived_ms)
+            if self._session is not None:
+                self._session.active()
             try:
                 self.protocol.receive(body)
             except Exception:  # a bug must cost one message, not the session

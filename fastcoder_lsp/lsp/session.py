@@ -228,6 +228,10 @@ class Session:
         self.reporter.snoozed, self.reporter.saves = lambda: self.snooze.minutes, self.saves
         self._watch.start()
 
+    def active(self) -> None:
+        """The client has sent a message."""
+        self._watch.active()
+
     def settings(self, folder: Folder | None = None, language: str = "") -> Settings:
         """The settings of a folder, for a language; without a folder, the session's."""
         return self.configuration.settings(folder, language)

@@ -28,7 +28,7 @@ from fastcoder_lsp.runtime.second_process import is_prepared, prepare, serve_par
 
 logger = logging.getLogger(__name__)
 
-LOOK_S, SELDOM_S = 1.0, 5.0  # time between two looks at a download, and at one that has not begun
+LOOK_S, SELDOM_S = 1.0, 20.0  # time between two looks at a download, and at one that has not begun
 _FINISH = "To continue, run: fastcoder-lsp model pull"
 
 

@@ -25,6 +25,8 @@ BURST = MAX_CHANGES  # after so many changed files everything is scanned, on sys
 MAX_REST_S = 2.0
 _SILENT = sys.platform != "linux"
 _TICK_S = 1.0
+_AWAKE_S, _RESTING_TICK_S = 20.0, 30.0
+"""Without news for so long, the second thread looks seldom, so that the processor sleeps; news wake it."""
 _RESCAN_S = 20.0  # the time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)
 _SHARE, _BLIND_SHARE = 2, 20
 """A scan waits this many times the CPU time of the last: after bursts, and where changes are not reported."""
@@ -72,6 +74,7 @@ class Inbox:
         self._queued: dict[Path, None] = {}
         self._rescan = self._at_once = True
         self.scanned_at, self._scan_s = time.monotonic(), 0.0  # the end of the last scan, and its CPU time
+        self._told_s = time.monotonic()  # when something was last reported
         self._storing = self._working = False  # whether the first thread is at work or pauses, the second is at work
 
     def join(self, user: IndexUser) -> None:
@@ -116,7 +119,7 @@ class Inbox:
                 users = self._opened.setdefault(path, {})
                 users.pop(user, None)
                 users[user] = self._documents[path] = None
-                self.lock.notify_all()
+                self._notify()
 
     def document_closed(self, user: IndexUser, path: Path) -> None:
         """The document was closed: the disk holds again, or the text of another user who has it open."""
@@ -127,7 +130,7 @@ class Inbox:
                 if users:
                     self._opened[path] = users
                 self._documents[path] = self._paths[path] = None
-                self.lock.notify_all()
+                self._notify()
 
     def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
         """Report files that appeared, changed or were deleted, and folders that appeared or were deleted."""
@@ -139,14 +142,14 @@ class Inbox:
                         put.clear()
                         self.rescan(at_once=False)
                         break
-            self.lock.notify_all()
+            self._notify()
 
     def rescan(self, *, at_once: bool = True) -> None:
         """Look at the open documents and all files again, the files `at_once` or when a scan is due."""
         with self.lock:
             self._rescan, self._at_once = True, self._at_once or at_once
             self._documents.update(dict.fromkeys(self._opened))
-            self.lock.notify_all()
+            self._notify()
 
     def stop(self) -> None:
         """End the work."""
@@ -207,19 +210,25 @@ class Inbox:
             if len(self._queued) > BURST:
                 self._queued.clear()
                 self.rescan(at_once=False)
-            self.lock.notify_all()
+            self._notify()
 
     # In the second thread ---------------------------------------------------------------------------------------------
 
     def next_round(self, *, may_try: bool) -> bool:
-        """End the last round, and wait at most a second for more work; returns whether to begin a round.
+        """End the last round, and wait for more work; returns whether to begin a round.
 
-        `may_try`: whether failed work may be tried again.
+        It waits at most a second, and longer where nothing was reported lately. `may_try`: whether failed work may be
+        tried again.
         """
         with self.lock:
             self._working = False
             self.lock.notify_all()
-            self.lock.wait_for(lambda: self.stopping or (may_try and self._is_due()), _TICK_S)
+            began_s = time.monotonic()
+            rests = may_try and self._is_idle() and began_s - self._told_s > _AWAKE_S
+            self.lock.wait_for(
+                lambda: self.stopping or (may_try and self._is_due()) or (rests and self._told_s > began_s),
+                _RESTING_TICK_S if rests else _TICK_S,
+            )
             self._working = may_try and not self.stopping
             return self._working
 
@@ -252,6 +261,10 @@ class Inbox:
         return many
 
     # Under the lock ---------------------------------------------------------------------------------------------------
+
+    def _notify(self) -> None:
+        self._told_s = time.monotonic()
+        self.lock.notify_all()
 
     def _text_of(self, path: Path) -> str | None:
         texts = (user.texts.get(path) for user in reversed(self._opened.get(path, {})))
