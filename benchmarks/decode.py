@@ -48,11 +48,18 @@ class Options(DraftOptions):
         "rows of one verification (default: 16, and for auto what pays, 64 at most)", None, metavar="N"
     )
     temperature: float = option("sample at this temperature; 0 is greedy", 0.0, metavar="T")
+    top_p: float = option("of sampled tokens, the likeliest ones up to this share", 1.0, metavar="P")
+    top_k: int = option("of sampled tokens, so many of the likeliest; 0: all", 0, metavar="K")
     rule: Literal["keyed", "rejection"] = option(
         "acceptance of sampled guesses: by the tokens of plain sampling, or by its distribution", "keyed"
     )
     tokens: int = option("most tokens of a task", PAPER_TOKENS, metavar="N")
     rounds: int = option("runs of each pair", 3, metavar="N")
+
+    @property
+    def sampler(self) -> Sampler:
+        """How tokens are chosen."""
+        return Sampler(self.temperature, self.top_k, self.top_p, rule=self.rule)
 
 
 def run(options: Options) -> int:
@@ -109,7 +116,7 @@ def run_round(
             document=document,
             nodes=options.nodes or NODES,
         )
-        request = replace(request, sampler=Sampler(temperature=options.temperature, rule=options.rule))
+        request = replace(request, sampler=options.sampler)
         for name, drafter in drafters.items():
             plain = run_once(engine, NoDrafter(), request)
             chooses = costs is not None and drafter.traits.weighs_costs

@@ -5,7 +5,7 @@ Score: deltaChrF × the harmonic mean of shown and quiet, as in cursortab's eval
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, harmonic_mean
@@ -19,7 +19,9 @@ from benchmarks.product import LocalEdits
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Change, Reason
+from fastcoder_lsp.core.pieces import at_once
 from fastcoder_lsp.edits.analogy import SOURCE, analogous, repeated
+from fastcoder_lsp.edits.elsewhere import edits_elsewhere
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
 from fastcoder_lsp.edits.minimal import Patch, apply, minimal, patches_of
@@ -69,7 +71,19 @@ def run(options: Options) -> int:
     if options.model:
         return _ask(options, cases)
     if options.replay:
-        write(options, "edits", {"histories": _replayed(options, by_analogy)})
+        names = tuple(filter(None, options.replay.split(",")))
+        others = {name: replay_elsewhere(require("replay"), name, options.limit) for name in names}
+        told = _replayed(options, by_analogy)
+        print_table(
+            "Proposed in other files, and made there within the same commit",
+            ("history", "shown", "right", "wrong", "repeated elsewhere", "found"),
+            [
+                (name, one.shown, one.right, one.shown - one.right, len(one.repeated), len(one.repeated & one.found))
+                for name, one in others.items()
+            ],
+        )
+        elsewhere = {name: asdict(one) | _sets(one) for name, one in others.items()}
+        write(options, "edits", {"histories": told, "elsewhere": elsewhere})
         return 0
     models = {model: None for case in cases for model in case.answers}
     results: dict[str, Any] = {}
@@ -126,8 +140,11 @@ def _replayed(options: Options, answer: Callable[[EditQuestion], EditAnswer]) ->
                 for name, one in found.items()
             ],
         )
-    sets = {name: {"found": sorted(one.found), "repeated": sorted(one.repeated)} for name, one in found.items()}
-    return {name: asdict(one) | sets[name] for name, one in found.items()}
+    return {name: asdict(one) | _sets(one) for name, one in found.items()}
+
+
+def _sets(found: "ReplayedEdits") -> dict[str, list[int]]:
+    return {"found": sorted(found.found), "repeated": sorted(found.repeated)}
 
 
 NOTHING = Reason("edit-none", "You repeated no change.", "")
@@ -363,8 +380,73 @@ def replay(
     return told
 
 
+class _ReplayedFiles:
+    """The files of a history, as they are now."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def known(self) -> Collection[str]:
+        return self._texts.keys()
+
+    def holding(self, words: Sequence[str], *, partly: bool = False) -> list[str]:  # noqa: ARG002 it has all
+        return [path for path, text in self._texts.items() if all(word in text for word in words)]
+
+    def read(self, path: str) -> tuple[str, str] | None:
+        return (self._texts[path], language_of(Path(path))) if path in self._texts else None
+
+
+def replay_elsewhere(folder: Path, name: str, limit: int | None = None) -> ReplayedEdits:
+    """What other files are proposed after each edit of a history, each proposal once in a commit.
+
+    `repeated` are the edits that make the first place of a replacement in their file, after another file had it.
+    """
+    made, told = list(_made(folder, name))[:limit], ReplayedEdits()
+    history, gate = histories.edit_history(), EditGate()
+    seen = set[tuple[str, str, tuple[Patch, ...]]]()
+    for number, edit in enumerate(made):
+        now_ms = number * PAUSE_MS
+        history.note(edit.path, edit.path, edit.before, edit.after, now_ms)
+        asked_ms = now_ms + PAUSE_MS
+        changes = history.changes(asked_ms)
+        question = EditQuestion(number, edit.path, edit.path, edit.language, number, edit.after, edit.end, changes)
+        if _is_first_in_its_file(question, number, made):
+            told.repeated.add(number)
+        if gate.before(question, history.facts(edit.path, asked_ms)) is not None or analogous(question):
+            continue
+        told.asked += 1
+        for found in at_once(edits_elsewhere(question, _ReplayedFiles(edit.files))):
+            patches = patches_of(edit.files[found.path], found.edits)
+            if (edit.commit, found.path, patches) in seen:
+                continue
+            seen.add((edit.commit, found.path, patches))
+            later = [
+                (at, patch)
+                for at, one in enumerate(made[number + 1 :], number + 1)
+                if one.commit == edit.commit and one.path == found.path
+                for patch in one.patches
+            ]
+            matched = [[at for at, patch in later if _holds(patch, one)] for one in patches]
+            told.shown += 1
+            told.right += all(matched)
+            told.found.update(at for places in matched for at in places[:1] if all(matched))
+    told.edits = len(made)
+    return told
+
+
+def _is_first_in_its_file(question: EditQuestion, number: int, made: "Sequence[_MadeEdit]") -> bool:
+    """Whether a question's last change repeats one of other files, in a file that has not repeated it yet."""
+    return any(
+        len({one.change for one in again.examples}) > 2
+        and [one.path for one in again.examples].count(question.path) == 1
+        for again in repeated(question.history)
+    ) and any(one.commit == made[number].commit for one in made[:number])
+
+
 @dataclass(frozen=True, slots=True)
 class _MadeEdit:
+    commit: str
+    files: Mapping[str, str]  # the whole tree after it
     path: str
     language: str
     before: str
@@ -382,7 +464,16 @@ def _made(folder: Path, name: str) -> Iterator[_MadeEdit]:
             edit = Edit(step.offset, step.offset + step.delete, step.text)
             language = language_of(Path(step.path))
             end = step.offset + len(step.text)
-            yield _MadeEdit(step.path, language, before, files[step.path], end, patches_of(before, (edit,)))
+            yield _MadeEdit(
+                step.commit,
+                dict(files),
+                step.path,
+                language,
+                before,
+                files[step.path],
+                end,
+                patches_of(before, (edit,)),
+            )
 
 
 def _holds(whole: Patch, part: Patch) -> bool:

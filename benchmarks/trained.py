@@ -1,8 +1,9 @@
 """`bench trained`: what `train` did to a model: the model before and after, each measured in the parts asked for.
 
-Counts of Jacobi decoding are those of Kou et al. 2024, section 4.3: the *fast-forward* count of a step is how many
-tokens became final in it; *stationary* tokens are those of a guess that are right already though one before them is
-wrong, and stay. Counts of SDSAT are those of Liu et al. 2024, table 3: of k guesses, how many are accepted.
+Counts of Jacobi decoding are those of Kou et al. 2024 (arXiv 2403.00835), section 4.2: the *fast-forward* count of a
+step is how many tokens became final in it; *stationary* tokens are those of a guess that are right already though one
+before them is wrong, and stay. Counts of SDSAT are those of Liu et al. 2024 (arXiv 2403.18647v2), figures 3 and 4: of k
+guesses, how many are accepted.
 """
 
 import os

@@ -26,6 +26,7 @@ class RecordedEdit:
     delete: int
     text: str
     typed: bool
+    commit: str = ""  # that it belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ def _step(row: Mapping[str, Any]) -> Step:
         case "save":
             return Save(row["path"])
         case "edit":
-            return RecordedEdit(row["path"], row["offset"], row["delete"], row["text"], row["typed"])
+            return RecordedEdit(
+                row["path"], row["offset"], row["delete"], row["text"], row["typed"], row.get("commit", "")
+            )
         case kind:
             raise UsageError(f"a history step of unknown kind: {kind}")
 

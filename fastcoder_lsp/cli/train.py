@@ -89,7 +89,11 @@ def _add_cllm(actions: Actions) -> None:
     _add_tuned(cllm)
     _add_count(cllm, "--block", "N", "tokens guessed at once", least=2, default=16)
     cllm.add_argument(
-        "--weight", type=weight, default=1.0, metavar="W", help="weight of the autoregressive loss; default: 1"
+        "--weight",
+        type=weight,
+        default=10.0,
+        metavar="W",
+        help="weight of the autoregressive loss; default: 10, as published",
     )
     cllm.add_argument(
         "--consistency",

@@ -9,9 +9,10 @@ from typing import Final
 from msgspec import structs
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.protocol import Ask, Command
-from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting
+from fastcoder_lsp.completion.protocol import Ask, Command, SearchElsewhere
+from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting, resolve
 from fastcoder_lsp.core import Reason
+from fastcoder_lsp.edits.elsewhere import FileEdits
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 
 _REMEMBERED: Final = 16  # answers that are remembered
@@ -29,6 +30,7 @@ class EditService:
         self._send, self._lock, self._next_number = send, lock, next_number
         self._newest = NewestQuestion[EditQuestion, EditAnswer](send)
         self._known: OrderedDict[EditQuestion, EditAnswer] = OrderedDict()
+        self._searches: dict[int, Future[tuple[FileEdits, ...]]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -57,6 +59,27 @@ class EditService:
                 self._send(Ask(question))
             future.add_done_callback(self._withdraw_unwanted)
             return future
+
+    def search(self, question: EditQuestion) -> "Future[tuple[FileEdits, ...]]":
+        """Search other files for the edits that a question's changes want there; an earlier search is answered empty.
+
+        The question's number is set here, and its text is the open document's.
+        """
+        with self._lock:
+            future: Future[tuple[FileEdits, ...]] = Future()
+            for earlier in tuple(self._searches):
+                self.found(earlier, ())
+            number = self._next_number()
+            self._searches[number] = future
+            self._send(SearchElsewhere(structs.replace(question, number=number, text="")))
+            return future
+
+    def found(self, number: int, files: tuple[FileEdits, ...]) -> None:
+        """Take the result of the search of this number."""
+        with self._lock:
+            future = self._searches.pop(number, None)
+        if future is not None:
+            resolve(future, files)
 
     def supersede(self, reason: Reason) -> None:
         """Answer the open question empty, for `reason`."""

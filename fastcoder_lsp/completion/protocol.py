@@ -20,6 +20,7 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Counts
 from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, Whole
+from fastcoder_lsp.edits.elsewhere import MOST_FOUND, FileEdits
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.workspace.document import OpenTexts
 
@@ -204,6 +205,21 @@ class FilesChanged(CommandMessage, frozen=True):
         return None
 
 
+class SearchElsewhere(CommandMessage, frozen=True):
+    """Search other files for the edits that a question's changes want there; `FoundElsewhere` answers.
+
+    The question has no text: the host has the open document's. A newer search ends an older one.
+    """
+
+    question: EditQuestion
+    target: ClassVar[Target] = "files"
+    opens_host: ClassVar[bool] = True
+
+    @override
+    def refused(self, answer: Answer) -> "Event":
+        return FoundElsewhere(self.question.number)
+
+
 Command: TypeAlias = (
     Ask
     | UserActive
@@ -218,6 +234,7 @@ Command: TypeAlias = (
     | DocumentChanged
     | DocumentClosed
     | FilesChanged
+    | SearchElsewhere
 )
 
 
@@ -241,6 +258,13 @@ class Answered(EventMessage, frozen=True):
     @override
     def key(self) -> Hashable:
         return "answered", self.number
+
+
+class FoundElsewhere(EventMessage, frozen=True):
+    """The edits of other files for the question of this number, the nearest files first."""
+
+    number: Natural
+    files: Annotated[tuple[FileEdits, ...], Meta(max_length=MOST_FOUND)] = ()
 
 
 class Grew(EventMessage, frozen=True):
@@ -359,6 +383,7 @@ class LoadFinished(EventMessage, frozen=True):
 
 Event: TypeAlias = (
     Answered
+    | FoundElsewhere
     | Grew
     | Made
     | Forgotten

@@ -269,6 +269,11 @@ def changed_elsewhere() -> Reason:
     )
 
 
+def no_edit_elsewhere() -> Reason:
+    """No other file wants the user's changes."""
+    return Reason("edit-none", "No other place of this repository wants your last changes.", "")
+
+
 def edits_by_key() -> Reason:
     """Settings let edits be suggested only by key."""
     return Reason(

@@ -111,9 +111,11 @@ class SuggestionCache:
 
         A request by key needs alternatives: without them it goes to the model, even if one candidate is cached. Editors
         take the first answer for the whole list, and their keys for the next candidate do nothing from then on. It gets
-        all of a text, so that one which may go on does not answer it.
+        all of a text, so that one which may go on does not answer it. No request for a drawn text is answered here.
         """
         uri, place = question.uri, question.place
+        if question.request.sampler.draws:
+            return ()
         if question.candidates > 1:
             return self._memory.recall_all(uri, place)
         recalled = self._memory.recall(uri, place)
@@ -123,7 +125,8 @@ class SuggestionCache:
     def fallback(self, question: Question) -> tuple[CachedSuffix, ...]:
         """As `recall`, or one candidate alone: better than nothing where the model had no time for a better text."""
         recalled = self._memory.recall(question.uri, question.place)
-        return self.recall(question) or (() if recalled is None else (recalled,))
+        alone = recalled is None or question.request.sampler.draws
+        return self.recall(question) or (() if alone or recalled is None else (recalled,))
 
     def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> Reason | None:
         """Why to hide these texts from a request that is not by key: the model was unsure, or they are too short."""

@@ -1,10 +1,14 @@
 """A model on a device, as all layers above see it."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
+from msgspec import Meta
+
+from fastcoder_lsp.core.bounds import Natural, Whole
 from fastcoder_lsp.core.trees import DraftTree, Draw, Tokens, Verified
 
 if TYPE_CHECKING:
@@ -20,16 +24,33 @@ ShouldStop: TypeAlias = Callable[[], bool]
 class Sampler:
     """How one token is chosen from logits. `temperature` 0 is greedy; ties go to the lowest id.
 
+    The temperature comes first, then `top_k` (0: all), `top_p`, and `min_p`, a share of the best token's probability.
     Noise is a function of (seed, position) alone, so speculative sampling emits what plain sampling emits. That is the
     rule "keyed". By the rule "rejection" (Leviathan et al. 2023; Chen et al. 2023; of several guesses in one place Miao
     et al. 2024) guesses are accepted by chance, so that what is emitted has the same distribution, not the same tokens.
     """
 
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
+    temperature: Annotated[float, Meta(ge=0, le=100)] = 0.0
+    top_k: Natural = 0
+    top_p: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    seed: Whole = 0
     rule: Literal["keyed", "rejection"] = "keyed"
+    min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
+
+    @property
+    def draws(self) -> bool:
+        """Whether tokens are drawn; otherwise decoding is greedy."""
+        return self.temperature > 0
+
+    @property
+    def trims(self) -> bool:
+        """Whether it may leave out tokens of a row."""
+        return self.top_k > 0 or self.top_p < 1 or self.min_p > 0
+
+    @property
+    def least(self) -> float:
+        """How far a token's scaled logit may be from the best one's by `min_p`: its logarithm."""
+        return math.log(self.min_p) if self.min_p > 0 else -math.inf
 
 
 GREEDY = Sampler()

@@ -59,4 +59,6 @@ CODES: Final = (
     "edit-above",  # it inserts lines, or rewrites many, above the cursor only
     "edit-unsure",  # the model is unsure of it
     "edit-rejected",  # the user has rejected this edit before
+    "edit-silent",  # the user has rejected the last edits of its kind
+    "edit-unwanted",  # the user rejects most edits of its kind in this language
 )

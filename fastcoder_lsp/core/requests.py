@@ -16,6 +16,7 @@ from fastcoder_lsp.core.bounds import (
     Short,
     Whole,
 )
+from fastcoder_lsp.core.engine import GREEDY, Sampler
 from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
 
 
@@ -110,6 +111,7 @@ class CompletionRequest:
     max_tokens: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: the model's limit
     exact: bool = False  # whether a text that ends there keeps its only line, though that is incomplete
     raw: RawPrompt | None = None  # the snapshot's text is a whole prompt, and the cursor is at its end
+    sampler: Sampler = GREEDY  # a drawn text answers this request alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,11 +80,15 @@ class Specification(Generic[Parameters]):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The tuning of a model as drafters need it: SDSAT's token ids, CLLM's n (0 without), the hash of the weights."""
+    """The tuning of a model as drafters need it: SDSAT's token ids, CLLM's n (0 without), the hash of the weights.
+
+    `longest`: SDSAT's L, the longest run of adaptive tokens in training; 0 if unknown.
+    """
 
     adaptive: tuple[int, ...] = ()
     block: int = 0
     digest: str = ""
+    longest: int = 0
 
     def suits(self, method: Literal["", "sdsat"]) -> bool:
         """Whether the model was tuned by `method`; "" suits every model."""
@@ -97,7 +101,7 @@ UNTRAINED = Trained()
 def load_trained(folder: Path, digest: str) -> Trained:
     """The tuning of the model in `folder` with weights of hash `digest`; ModelInvalidError for a damaged record."""
     record = read_record(folder, digest)
-    return Trained(digest=digest) if record is None else Trained(record.adaptive, record.block, digest)
+    return Trained(digest=digest) if record is None else Trained(record.adaptive, record.block, digest, record.longest)
 
 
 def no_table(shape: "TableShape") -> "FrozenTable | None":  # noqa: ARG001 the interface

@@ -1,9 +1,10 @@
 """Drafting by suffix automata.
 
-SuffixDecoding (Oliaro et al. 2024; Arctic Inference): a draft's size grows with the length of its match, its nodes are
-the likeliest by frequency, and the source with the greatest expected acceptance is taken. As in SAM-Decoding the
-automaton is extended as tokens come. One automaton holds the running decode, another the earlier outputs in the
-document.
+SuffixDecoding (Oliaro et al. 2024, arXiv 2411.04975, section 4): a match of p tokens drafts at most α·p nodes. They are
+taken greedily by D, the product of the shares of occurrences along the path; the match, of any length and in either
+index, whose draft has the greatest sum of D is taken. As in SAM-Decoding (Hu et al. 2024) an index is an automaton,
+extended as tokens come. One holds the running decode, another the earlier outputs in the document, where the paper has
+those of all requests.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ class SuffixParameters:
 
     factor: float = 4.0  # a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p)
     offset: float = 0.0  # the offset in that
-    least: float = 0.02  # the likelihood below which a node is not drafted
+    least: float = 0.0  # the likelihood below which a node is not drafted (the paper has no such bound)
     window: int = limited(8192, least=1)  # newest tokens of the running text that are looked at
     history: int = limited(4096, least=1)  # tokens of earlier outputs that are kept for one document
 
@@ -33,7 +34,7 @@ SUFFIX = Specification(
     "the likeliest continuations of the longest matches in prompt, output and earlier output in this document",
     SuffixParameters(),
     lambda parameters, _parts: SuffixDrafter(parameters),
-    paper="Oliaro et al. 2024, SuffixDecoding; Hu et al. 2024, SAM-Decoding",
+    paper="Oliaro et al. 2024, SuffixDecoding (arXiv 2411.04975)",
     sources=(FROM_PROMPT, FROM_CACHE),
     remembers=True,
 )

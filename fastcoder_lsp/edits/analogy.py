@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
+from fastcoder_lsp.edits.blocks import FILE
 from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
-from fastcoder_lsp.edits.names import ANYWHERE, FILE, ScopedVariable, SyntaxScopes, scopes_of
 from fastcoder_lsp.edits.renames import (
+    MOST_BLOCKS,
     MOST_CHANGES,
     MOST_DIFFERENT,
     MOST_LINES,
@@ -23,11 +24,10 @@ from fastcoder_lsp.edits.renames import (
     is_name,
     renamed,
 )
-from fastcoder_lsp.edits.syntax_tree import is_parsed, quoting
-from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
-from fastcoder_lsp.syntax import MARKUP
+from fastcoder_lsp.edits.scopes import ANYWHERE, CodeScopes, Variable
+from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditAnswer, EditQuestion
 
-SOURCE: Final = "analogy"  # the source of an `EditAnswer` with these edits
+SOURCE, RENAME = "analogy", "rename"  # the sources of an `EditAnswer` with these edits
 LIKENESS: Final = 5
 """Points that a place needs: one for each token beside the replacement that is also beside one of the user's."""
 BARE_LIKENESS: Final = 7  # the same where no word is replaced: insertions, and changes of punctuation
@@ -36,9 +36,7 @@ _WHOLE_SIDE: Final = 2  # more points for a side of the line that is the same as
 _MOST_TEXT: Final = 1_000_000  # characters of a document
 _MOST_PLACES: Final = 1_000  # occurrences of the old tokens that are looked at
 _MOST_LINE: Final = 1_000  # characters on each side of a place that are compared
-_DATA: Final = MARKUP | {"css", "dockerfile", "ini", "json", "jsonc", "less", "makefile", "scss", "sql", "toml", "yaml"}
-"""Languages without variables."""
-_WORD: Final = re.compile(r"[^\W\d]\w")
+WORD: Final = re.compile(r"[^\W\d]\w")
 _IDENTIFIER: Final = re.compile(r"(?<!\w)(?<!\.)[^\W\d]\w*")
 
 
@@ -66,11 +64,20 @@ class RepeatedChange:
 
 
 def analogous(question: EditQuestion) -> tuple[Edit, ...]:
+    """The edits of `without_model`."""
+    return without_model(question).edits
+
+
+def without_model(question: EditQuestion) -> EditAnswer:
     """The rest of a rename, or the user's repeated changes near the cursor; empty where no place is certain enough."""
     if len(question.text) > _MOST_TEXT:
-        return ()
+        return EditAnswer()
     if rest := renamed(question):
-        return rest
+        return EditAnswer(rest, source=RENAME)
+    return EditAnswer(_near(question), source=SOURCE)
+
+
+def _near(question: EditQuestion) -> tuple[Edit, ...]:
     found = [group for one in repeated(question.history) for group in places(question, one)]
     if not found:
         return ()
@@ -111,30 +118,27 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
     unless one that they changed is in one, too.
     """
     text, old = question.text, replacement.old
-    needed = LIKENESS if _WORD.search(old) else BARE_LIKENESS
+    needed = LIKENESS if WORD.search(old) else BARE_LIKENESS
     own = [one for one in replacement.examples if one.path == question.path]
     first, last = (min(one.line for one in own), max(one.line for one in own)) if own else (1, 0)
     found = list[int]()
     line, counted = 0, 0
     for at in _occurrences(text, replacement):
         line, counted = line + text.count("\n", counted, at), at
-        left, right = _beside(text, at, at + len(old))
+        left, right = beside(text, at, at + len(old))
         if not first <= line <= last and any(one.likeness(left, right) >= needed for one in replacement.examples):
             found.append(at)
-    if not found:
+    if not found or text.count("{") + text.count("=>") > MOST_BLOCKS:
         return []
-    scopes, is_quoted = scopes_of(text, question.language), quoting(text, question.language)
+    scopes = CodeScopes(text, question.language)
     made = [_made_at(text, one) for one in own]
-    quoted = {at for at in found if is_quoted(at)}
-    if not any(map(is_quoted, made)):
+    quoted = {at for at in found if scopes.quoted(at)}
+    if not any(map(scopes.quoted, made)):
         found = [at for at in found if at not in quoted]
     kept = [[at] for at in found if at in quoted]
     code = [at for at in found if at not in quoted]
-    if scopes is None:
-        known = is_parsed(question.language) or (is_name(old) and question.language not in _DATA)
-        kept += [] if known else [[at] for at in code]  # no tree tells variables apart
-    elif is_name(old) and is_name(replacement.new):
-        if not made or not all(map(is_quoted, made)):
+    if is_name(old) and is_name(replacement.new):
+        if not made or not all(map(scopes.quoted, made)):
             kept = _renamed(scopes, replacement, code, made, question.path)
     else:
         kept += [[at] for at in code if _means_the_same(scopes, replacement, at, made)]
@@ -149,11 +153,11 @@ def _made_at(text: str, example: MadePlace) -> int:
 
 
 def _renamed(
-    scopes: SyntaxScopes, replacement: RepeatedChange, like: Sequence[int], made: Sequence[int], path: str
+    scopes: CodeScopes, replacement: RepeatedChange, like: Sequence[int], made: Sequence[int], path: str
 ) -> list[list[int]]:
     """The places to rename of those that are like the user's, and of others that they need."""
     old, new = scopes.names(replacement.old), scopes.names(replacement.new)
-    lines = {scopes.text.rfind("\n", 0, at) + 1 for at in made}
+    lines = {scopes.line_of(at) for at in made}
     before = [one for one in new if one.line in lines]  # these were the old name
     examples = [one for one in before if not one.free]
     foreign = [one for one in replacement.examples if one.path != path]
@@ -187,14 +191,14 @@ def _renamed(
     return [*groups, *([one.at for one in places if one.line == line] for line in sorted(beside))]
 
 
-def _means_the_same(scopes: SyntaxScopes, replacement: RepeatedChange, at: int, made: Sequence[int]) -> bool:
+def _means_the_same(scopes: CodeScopes, replacement: RepeatedChange, at: int, made: Sequence[int]) -> bool:
     """Whether each name that the change adds or drops is the same variable there as at one of the user's places."""
     old, new = (set(_IDENTIFIER.findall(side)) for side in (replacement.old, replacement.new))
     names = [(word, [one for one in scopes.names(word) if not one.free]) for word in old ^ new]
 
-    def meaning(place: int) -> list[ScopedVariable | str]:
+    def meaning(place: int) -> list[Variable | str]:
         """The variables that the names mean; an added one may be any parameter of that name."""
-        found = list[ScopedVariable | str]()
+        found = list[Variable | str]()
         for word, uses in names:
             owner = scopes.owner_at(place, uses)
             given = word in new and any(one.parameter and one.scope == owner.scope for one in uses)
@@ -226,7 +230,7 @@ def _replaced(old: str, new: str) -> Iterator[tuple[str, str, tuple[str, ...], t
 def _occurrences(text: str, replacement: RepeatedChange) -> Iterator[int]:
     old, new = replacement.old, replacement.new
     ends = {("", "")}
-    if not _WORD.search(old):  # punctuation, or an insertion: with a token on each side
+    if not WORD.search(old):  # punctuation, or an insertion: with a token on each side
         ends = {("".join(one.left[-1:]), "".join(one.right[:1])) for one in replacement.examples}
     anchors = "|".join(
         f"(?<={re.escape(before)}){_whole(re.escape(old), old)}(?={re.escape(after)})" for before, after in sorted(ends)
@@ -246,7 +250,7 @@ def _whole(pattern: str, old: str) -> str:
     return f"{head}{pattern}{tail}"
 
 
-def _beside(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
+def beside(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
     """The tokens of a line on the two sides of a place."""
     first = max(text.rfind("\n", 0, start) + 1, start - _MOST_LINE)
     last = text.find("\n", end, end + _MOST_LINE)

@@ -14,6 +14,7 @@ from typing import Final
 
 from fastcoder_lsp.core import Change, Reason
 from fastcoder_lsp.core.differences import changed
+from fastcoder_lsp.edits.learned import LearnedKinds
 from fastcoder_lsp.edits.minimal import NEAR_LINES, Patch, patches_of
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 
@@ -50,9 +51,10 @@ class EditFacts:
 
 
 class EditGate:
-    """The rules, and the rejections of one front."""
+    """The rules, and the rejections of one front; `learned`: which kinds of edits its user wants."""
 
     def __init__(self) -> None:
+        self.learned = LearnedKinds()
         self._rejected: OrderedDict[int, None] = OrderedDict()
         self._rejected_ms = float("-inf")
 
@@ -84,10 +86,27 @@ class EditGate:
             return None
         return Reason("edit-typing", "You are typing.", "Pause for half a second.")
 
+    def unwanted(self, question: EditQuestion, kind: str) -> Reason | None:
+        """Why no edits of a kind are shown unasked; None if they are."""
+        if question.invoked:
+            return None
+        if self.learned.is_silent(kind):
+            return Reason("edit-silent", "You rejected the last edits of this kind.", _BY_KEY)
+        if self.learned.is_unwanted(kind, question.language):
+            return Reason("edit-unwanted", "You reject most edits of this kind in this language.", _BY_KEY)
+        return None
+
     def after(
-        self, question: EditQuestion, edits: Sequence[Edit], probability: float, threshold: float, *, cut: bool = False
+        self,
+        question: EditQuestion,
+        edits: Sequence[Edit],
+        probability: float,
+        threshold: float,
+        *,
+        cut: bool = False,
+        kind: str = "model",
     ) -> Reason | None:
-        """Why the model's edits are not shown; None if they are.
+        """Why edits of a kind are not shown; None if they are.
 
         `probability`: the joint one of the tokens that differ from the old text; `threshold`: the setting
         `edits.threshold`. `cut`: the answer reached the token limit.
@@ -99,6 +118,8 @@ class EditGate:
             return Reason("edit-none", "The edit model suggests no change.", "")
         if all(_written(patch.old) == _written(patch.new) for patch in patches):
             return Reason("edit-blank", "The edit changes blank lines only.", "")
+        if (reason := self.unwanted(question, kind)) is not None:
+            return reason
         if not question.invoked and (reason := self._blocking_reason(question, patches)) is not None:
             return reason
         if probability < threshold:

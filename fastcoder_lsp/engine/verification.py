@@ -61,7 +61,12 @@ def distribution(logits_V: Floats, sampler: Sampler, allowed: Int64s | None = No
 
 
 def _nucleus(scaled: Float64s, sampler: Sampler) -> Int64s:
-    """Ascending indices that top-k and then top-p keep; ties at an edge go to the lower index."""
+    """Ascending indices that top-k, then top-p, then min-p keep; ties at an edge go to the lower index."""
+    kept = _likeliest(scaled, sampler)
+    return kept if sampler.min_p <= 0 else kept[scaled[kept] >= scaled.max() + sampler.least]
+
+
+def _likeliest(scaled: Float64s, sampler: Sampler) -> Int64s:
     count = len(scaled)
     top_k = min(sampler.top_k, count) if sampler.top_k > 0 else count
     if top_k == count and sampler.top_p >= 1.0:

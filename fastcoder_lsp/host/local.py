@@ -19,6 +19,7 @@ from fastcoder_lsp.completion.status import failure
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.address import front_part, model_part
+from fastcoder_lsp.host.elsewhere import ElsewhereSearches
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Successor, WorkspaceView
@@ -212,18 +213,22 @@ class LocalHost:
     ) -> None:
         self._server, self._name, self._settings = server, name, settings
         self._process = psutil.Process()
+        texts = texts or OpenTexts()
         self._workspace = FrontWorkspace(
             folders,
             server.stores,
-            texts or OpenTexts(),
+            texts,
             lambda progress: listener(protocol.Indexing(progress.done, progress.total, progress.building)),
             lambda text: listener(protocol.Notice(text)),
         )
+        self._elsewhere = ElsewhereSearches(self._workspace.files_at, texts, listener)
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: protocol.Command) -> None:
         """Pass a command to the scheduler's inbox, or to the owner of the files or of the settings."""
-        if command.target == "files":
+        if isinstance(command, protocol.SearchElsewhere):
+            self._elsewhere.begin(command.question)
+        elif command.target == "files":
             self._workspace.follow(command)
         elif command.target == "settings":
             self._set(command)
@@ -294,7 +299,7 @@ class LocalHost:
     def _make(self, model: Model) -> Runtime:
         """Make this front's runtime, and start its datastore with the tokenizer; in the scheduler's thread."""
         runtime = self._server.make(model, self._settings, self._around(), self._name)
-        self._workspace.begin(runtime.tokenizer)
+        model.once_drafting(partial(self._workspace.begin, runtime.tokenizer))
         return runtime
 
     def _around(self) -> WorkspaceView:

@@ -197,6 +197,7 @@ FromClient: TypeAlias = (
     | p.Enable
     | p.DocumentClosed
     | p.FilesChanged
+    | p.SearchElsewhere
     | Ping
     | AskFronts
     | Stop
@@ -211,6 +212,7 @@ FromHost: TypeAlias = (
     | p.Forgotten
     | p.Counted
     | p.Worked
+    | p.FoundElsewhere
     | p.Grew
     | p.StatusChanged
     | p.Indexing

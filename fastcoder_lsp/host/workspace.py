@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.host.elsewhere import FolderFiles
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.folder_words import FolderWords
@@ -98,8 +99,13 @@ class FrontWorkspace:
             self._repository.changed(paths)
 
     def words_at(self, path: Path) -> FolderWords | None:
-        """The word index of the folder that holds `path`, with its scan begun; for the model's thread."""
+        """The word index of the folder that holds `path`, with its scan begun; its texts are the model's thread's."""
         return self._repository.words_at(path)
+
+    def files_at(self, path: Path) -> FolderFiles | None:
+        """The files of the folder that holds `path`, as they are now, for a search; for any thread."""
+        words = self.words_at(path)
+        return FolderFiles(words, self._readable, self._texts.copy()) if words is not None else None
 
     def close(self, wait_s: float) -> None:
         """Free the front's resources; waits at most `wait_s`."""

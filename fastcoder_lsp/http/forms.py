@@ -1,10 +1,13 @@
 """The bodies of requests, as clients write them: fields, rejected values, and the requests in them.
 
 Sources: llama.cpp's tools/server/README.md ("POST /infill", "POST /completion"); OpenAI's reference, "Completions";
-Mistral's, "Fill in the middle"; Ollama's docs/api.md, "Generate a completion". Other fields are ignored, including
-those for sampling: decoding is greedy.
+Mistral's, "Fill in the middle"; Ollama's docs/api.md, "Generate a completion". Other fields are ignored. Decoding is
+greedy unless a temperature is given.
 """
 
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Annotated, TypeVar
 
@@ -13,7 +16,7 @@ from msgspec import Meta, Struct
 from typing_extensions import override
 
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
-from fastcoder_lsp.core import Extra, RawPrompt
+from fastcoder_lsp.core import GREEDY, Extra, RawPrompt, Sampler
 from fastcoder_lsp.edits.formats import recognise
 from fastcoder_lsp.http.infill import InfillRequest, near_cursor
 from fastcoder_lsp.http.prompts import PromptParts, normalised, parse_prompt
@@ -30,9 +33,39 @@ _MOST_CHOICES = 16
 _NOTHING = msgspec.Raw(b"null")
 _EXTRAS = 256
 _UNLIMITED = -1, -2  # llama.cpp's numbers for "until the end" and "until the context is full"
+_HOTTEST = 2.0  # OpenAI's limit
+_ANY_SEED = -1  # llama.cpp's number for a random one
+_MOST_SEED = 2**53 - _MOST_CHOICES * 16  # a choice's number is added to it
 
 
-class Fields(Struct, kw_only=True):
+class SamplingFields(Struct, kw_only=True):
+    """How tokens are chosen, on every route and in Ollama's `options`."""
+
+    temperature: _Number = None
+    top_p: _Number = None
+    top_k: _Number = None
+    min_p: _Number = None
+    seed: _Number = None
+    random_seed: _Number = None  # Mistral's name of it
+
+    @property
+    def sampler(self) -> Sampler:
+        """The first choice's sampler, with a random seed if none is given; RequestError for a value out of range."""
+        named = ("seed", self.seed) if self.random_seed is None else ("random_seed", self.random_seed)
+        sampler = Sampler(
+            temperature=_between("temperature", self.temperature, _HOTTEST, 0.0),
+            top_k=_whole("top_k", self.top_k, least=-1, most=_MOST_TOKENS, absent=0),
+            top_p=_between("top_p", self.top_p, 1.0, 1.0),
+            min_p=_between("min_p", self.min_p, 1.0, 0.0),
+            seed=_whole(*named, least=_ANY_SEED, most=_MOST_SEED, absent=_ANY_SEED),
+        )
+        if not sampler.draws:
+            return GREEDY
+        seed = secrets.randbits(32) if sampler.seed == _ANY_SEED else sampler.seed
+        return replace(sampler, top_k=max(sampler.top_k, 0), seed=seed)
+
+
+class Fields(SamplingFields, kw_only=True):
     """The fields of every form. Each may be null, as if it were absent.
 
     `filename` and `language` are our own: they describe the text around the cursor, for the end of blocks. All names of
@@ -58,6 +91,11 @@ class Fields(Struct, kw_only=True):
         return min((some for name in names if (some := _length(name, getattr(self, name))) is not None), default=None)
 
     @property
+    def choices(self) -> int:
+        """The number of answers to each prompt, equal ones if decoding is greedy; RequestError if it is none."""
+        return 1
+
+    @property
     def stops(self) -> tuple[str, ...]:
         """The stop words."""
         return _words(self.stop)
@@ -68,6 +106,17 @@ class Fields(Struct, kw_only=True):
         return bool(self.stream)
 
 
+class ChoicesFields(Fields, kw_only=True):
+    """The fields of the APIs that give several answers to a prompt."""
+
+    n: _Number = None
+
+    @property
+    @override
+    def choices(self) -> int:
+        return _whole("n", self.n, least=1, most=_MOST_CHOICES, absent=1)
+
+
 class ExtraChunk(Struct):
     """A chunk of `input_extra`."""
 
@@ -75,7 +124,7 @@ class ExtraChunk(Struct):
     filename: _Name = None
 
 
-class LlamaFields(Fields, kw_only=True):
+class LlamaFields(ChoicesFields, kw_only=True):
     """The fields that `/infill` and `/completion` share; `alternatives`, of our own, requests alternatives."""
 
     t_max_prompt_ms: _Ms = None
@@ -112,20 +161,14 @@ class StreamOptions(Struct):
     include_usage: bool | None = None
 
 
-class OpenAIForm(Fields, kw_only=True):
+class OpenAIForm(ChoicesFields, kw_only=True):
     """The body of `POST /v1/completions`."""
 
     prompt: str | _Texts
     suffix: str | None = None
-    n: _Number = None
     stream_options: StreamOptions | None = None
     echo: bool | None = None
     logprobs: float | bool | None = None
-
-    @property
-    def choices(self) -> int:
-        """The number of equal answers; RequestError if it is no such number."""
-        return _count("n", self.n, _MOST_CHOICES)
 
 
 class MistralForm(Fields, kw_only=True):
@@ -135,7 +178,7 @@ class MistralForm(Fields, kw_only=True):
     suffix: str | None = None
 
 
-class OllamaOptions(Struct):
+class OllamaOptions(SamplingFields):
     """The fields of Ollama's `options` that apply."""
 
     num_predict: _Number = None
@@ -167,6 +210,11 @@ class OllamaForm(Fields, kw_only=True):
     def streams(self) -> bool:
         return self.stream is not False
 
+    @property
+    @override
+    def sampler(self) -> Sampler:
+        return self.options.sampler if self.options else super().sampler
+
 
 def _words(stop: str | list[str] | None) -> tuple[str, ...]:
     return (stop,) if isinstance(stop, str) else tuple(stop or ())
@@ -180,12 +228,20 @@ def _length(name: str, number: float | None) -> int | None:
     return min(int(number), _MOST_TOKENS)
 
 
-def _count(name: str, number: float | None, most: int) -> int:
+def _whole(name: str, number: float | None, *, least: int, most: int, absent: int) -> int:
     if number is None:
-        return 1
-    if not 1 <= number <= most or int(number) != number:
-        raise RequestError(400, f"{name}: expected a whole number from 1 to {most}")
+        return absent
+    if not least <= number <= most or int(number) != number:
+        raise RequestError(400, f"{name}: expected a whole number from {least} to {most}")
     return int(number)
+
+
+def _between(name: str, number: float | None, most: float, absent: float) -> float:
+    if number is None:
+        return absent
+    if not 0 <= number <= most:
+        raise RequestError(400, f"{name}: expected a number from 0 to {most:g}")
+    return float(number)
 
 
 _MOST_VALUES = 20_000
@@ -226,12 +282,12 @@ def read_infill(form: InfillForm) -> tuple[InfillRequest, ...]:
     """The request of an infill form (`prompt`: the cursor's line before the cursor); RequestError if unsupported."""
     extras = tuple(Extra(chunk.filename or "", normalised(chunk.text)) for chunk in form.input_extra or ())
     before = (form.input_prefix or "") + (form.prompt or "")
-    return (_request(form, PromptParts(before, form.input_suffix or "", extras)),)
+    return _drawn(form, [_request(form, PromptParts(before, form.input_suffix or "", extras))])
 
 
 def read_completion(form: CompletionForm) -> tuple[InfillRequest, ...]:
     """The requests of prompts, perhaps with fill-in-the-middle marks or an edit model's; else RequestError."""
-    return tuple(_prompt_request(form, prompt) for prompt in _prompts(form.prompt))
+    return _drawn(form, [_prompt_request(form, prompt) for prompt in _prompts(form.prompt)])
 
 
 def read_openai(form: OpenAIForm) -> tuple[InfillRequest, ...]:
@@ -240,12 +296,12 @@ def read_openai(form: OpenAIForm) -> tuple[InfillRequest, ...]:
         raise RequestError(400, "logprobs is not supported: drafted tokens have no recorded probabilities")
     if form.echo:
         raise RequestError(400, "echo is not supported")
-    return tuple(_prompt_request(form, prompt, form.suffix) for prompt in _prompts(form.prompt))
+    return _drawn(form, [_prompt_request(form, prompt, form.suffix) for prompt in _prompts(form.prompt)])
 
 
 def read_mistral(form: MistralForm) -> tuple[InfillRequest, ...]:
     """The request of Mistral's form; without a suffix the cursor is at the end of the text."""
-    return (_request(form, PromptParts(form.prompt, form.suffix or "")),)
+    return _drawn(form, [_request(form, PromptParts(form.prompt, form.suffix or ""))])
 
 
 def read_ollama(form: OllamaForm) -> tuple[InfillRequest, ...]:
@@ -254,7 +310,21 @@ def read_ollama(form: OllamaForm) -> tuple[InfillRequest, ...]:
         raise RequestError(400, "format is not supported: the model completes code freely")
     if form.images:
         raise RequestError(400, "images is not supported: the model reads text only")
-    return (_prompt_request(form, form.prompt or "", form.suffix),) if form.prompt or form.suffix else ()
+    some = form.prompt or form.suffix
+    return _drawn(form, [_prompt_request(form, form.prompt or "", form.suffix)]) if some else ()
+
+
+def _drawn(form: Fields, requests: Sequence[InfillRequest]) -> tuple[InfillRequest, ...]:
+    """The requests, each as often as texts are to be drawn for it, every one with a seed of its own."""
+    sampler, choices = form.sampler, form.choices
+    if not sampler.draws:
+        return tuple(requests)
+    if any(request.alternatives > 1 for request in requests):
+        raise RequestError(400, "alternatives: expected 1 beside a temperature, ask for `n` texts instead")
+    each = [request for request in requests for _ in range(choices)]
+    return tuple(
+        replace(request, sampler=replace(sampler, seed=sampler.seed + number)) for number, request in enumerate(each)
+    )
 
 
 def _prompts(prompt: str | list[str]) -> list[str]:
@@ -304,7 +374,9 @@ def _request(form: Fields, parts: PromptParts) -> InfillRequest:
 
 
 def _alternatives(form: Fields) -> int:
-    return _count("alternatives", form.alternatives, MOST_ALTERNATIVES) if isinstance(form, LlamaFields) else 1
+    if not isinstance(form, LlamaFields):
+        return 1
+    return _whole("alternatives", form.alternatives, least=1, most=MOST_ALTERNATIVES, absent=1)
 
 
 def _patience_ms(form: Fields) -> float | None:

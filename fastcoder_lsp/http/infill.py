@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from fastcoder_lsp.core import Completion, Extra, RawPrompt
+from fastcoder_lsp.core import GREEDY, Completion, Extra, RawPrompt, Sampler
 from fastcoder_lsp.postprocess import TextAround, inserted
 
 
@@ -22,6 +22,7 @@ class InfillRequest:
     patience_ms: float | None = None
     """After that the first useful beginning is the answer; None: the answer is always complete."""
     raw: RawPrompt | None = None  # `before` is a whole prompt of an edit model's client
+    sampler: Sampler = GREEDY
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class InfillAnswer:
     completion: Completion
     tokens: int = 0  # the model's tokens that spell the text
     others: tuple[str, ...] = ()
+    sampler: Sampler = GREEDY
 
 
 def answer_of(infill: InfillRequest, completion: Completion) -> InfillAnswer:
@@ -42,7 +44,7 @@ def answer_of(infill: InfillRequest, completion: Completion) -> InfillAnswer:
     finish = completion.ended or "budget" if completion.finish == "typed-through" else completion.finish
     finish = "length" if not word and finish in ("length", "context", "budget") else "stop"
     others = dict.fromkeys(other for one in completion.others if (other := _inserted(infill, one)[0]) and other != text)
-    return InfillAnswer(text, finish, word, completion, _tokens_of(text, completion), tuple(others))
+    return InfillAnswer(text, finish, word, completion, _tokens_of(text, completion), tuple(others), infill.sampler)
 
 
 def _tokens_of(text: str, completion: Completion) -> int:

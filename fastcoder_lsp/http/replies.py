@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
+from fastcoder_lsp.core import Sampler
 from fastcoder_lsp.http.forms import Fields, LlamaFields, OpenAIForm
 from fastcoder_lsp.http.infill import InfillAnswer
 from fastcoder_lsp.http.responses import error_body
@@ -18,21 +19,27 @@ _PIECE = 8000  # characters of a text in one event; JSON takes up to six bytes f
 
 
 class Reply(ABC):
-    """The reply to one form. `model`: the name that clients see."""
+    """The reply to one form. `model`: the name that clients see.
+
+    Texts that are drawn differ, so there is an answer for each choice; greedy choices are one answer, repeated.
+    """
 
     media: ClassVar[str] = "text/event-stream"
     closing: ClassVar[bytes] = b""  # the bytes after a stream's last event
 
     def __init__(self, form: Fields, model: str) -> None:
         self.model = form.model or model
+        drawn = form.sampler.draws
+        self._each_prompt = form.choices if drawn else 1  # answers to each prompt
+        self._repeats = 1 if drawn else form.choices
 
     @abstractmethod
     def whole(self, answers: Sequence[InfillAnswer]) -> Any:
-        """The body that has all answers, one for each prompt."""
+        """The body that has all answers, one for each prompt and text that is drawn for it."""
 
     @abstractmethod
     def piece(self, index: int, text: str) -> Iterator[Mapping[str, Any]]:
-        """The events for a piece of an answer's text; `index` counts the prompts."""
+        """The events for a piece of an answer's text; `index` counts the answers."""
 
     @abstractmethod
     def last(self, index: int, answer: InfillAnswer) -> Iterator[Mapping[str, Any]]:
@@ -41,6 +48,22 @@ class Reply(ABC):
     def end(self, answers: Sequence[InfillAnswer]) -> Iterator[Mapping[str, Any]]:  # noqa: ARG002 some APIs add events
         """The events after all answers."""
         return iter(())
+
+    def numbers(self, index: int) -> range:
+        """The numbers of the choices that an answer is."""
+        return range(index * self._repeats, (index + 1) * self._repeats)
+
+    def usage(self, answers: Sequence[InfillAnswer]) -> dict[str, Any]:
+        """OpenAI's count of tokens: each prompt's once, and those of every choice's text."""
+        counts = [answer.completion.counts for answer in answers[:: self._each_prompt]]
+        prompt, cached = sum(one.prefilled + one.reused for one in counts), sum(one.reused for one in counts)
+        said = self._repeats * sum(answer.tokens for answer in answers)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": said,
+            "total_tokens": prompt + said,
+            "prompt_tokens_details": {"cached_tokens": cached},
+        }
 
     def error(self, code: int, message: str) -> Mapping[str, Any]:
         """The event for an error in the middle of a stream."""
@@ -66,16 +89,19 @@ class LlamaReply(Reply):
 
     @override
     def whole(self, answers: Sequence[InfillAnswer]) -> Any:
-        bodies = [select_fields(self._body(index, answer), self._fields) for index, answer in enumerate(answers)]
+        numbered = [(number, answer) for index, answer in enumerate(answers) for number in self.numbers(index)]
+        bodies = [select_fields(self._body(number, answer), self._fields) for number, answer in numbered]
         return bodies[0] if len(bodies) == 1 else bodies
 
     @override
     def piece(self, index: int, text: str) -> Iterator[Mapping[str, Any]]:
-        yield {"index": index, "content": text, "tokens": [], "stop": False}
+        for number in self.numbers(index):
+            yield {"index": number, "content": text, "tokens": [], "stop": False}
 
     @override
     def last(self, index: int, answer: InfillAnswer) -> Iterator[Mapping[str, Any]]:
-        yield select_fields({**self._body(index, answer), "content": ""}, self._fields)
+        for number in self.numbers(index):
+            yield select_fields({**self._body(number, answer), "content": ""}, self._fields)
 
     def _body(self, index: int, answer: InfillAnswer) -> dict[str, Any]:
         counts, word = answer.completion.counts, answer.word
@@ -89,13 +115,19 @@ class LlamaReply(Reply):
             "tokens_predicted": counts.tokens,
             "tokens_evaluated": counts.prefilled + counts.reused,
             "tokens_cached": counts.reused,
-            "generation_settings": {"temperature": 0.0},
+            "generation_settings": _settings(answer.sampler),
             "has_new_line": "\n" in answer.text,
             "truncated": False,
             "stop_type": "word" if word else "limit" if answer.finish == "length" else "eos",
             "stopping_word": word,
             "timings": timings(answer),
         } | ({"alternatives": list(answer.others)} if answer.others else {})
+
+
+def _settings(sampler: Sampler) -> dict[str, float]:
+    """How an answer's tokens were chosen."""
+    names = ("temperature", "top_k", "top_p", "min_p", "seed") if sampler.draws else ("temperature",)
+    return {name: getattr(sampler, name) for name in names}
 
 
 def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
@@ -113,25 +145,22 @@ def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[s
 
 
 class OpenAIReply(Reply):
-    """OpenAI's replies of `/v1/completions`; the choices of a prompt are equal, because decoding is greedy."""
+    """OpenAI's replies of `/v1/completions`; the choices of a prompt are equal if decoding is greedy."""
 
     closing = b"data: [DONE]\n\n"
 
     def __init__(self, form: Fields, model: str) -> None:
         super().__init__(form, model)
         self._head = _head("cmpl", "text_completion", self.model)
-        self._choices, self._tells_usage = 1, False
-        if isinstance(form, OpenAIForm):
-            self._choices = form.choices
-            self._tells_usage = form.stream_options is not None and bool(form.stream_options.include_usage)
+        options = form.stream_options if isinstance(form, OpenAIForm) else None
+        self._tells_usage = options is not None and bool(options.include_usage)
 
     @override
     def whole(self, answers: Sequence[InfillAnswer]) -> Any:
         choices = [
             choice for index, answer in enumerate(answers) for choice in self._each(index, answer.text, answer.finish)
         ]
-        used = usage(answers, self._choices)
-        return {**self._head, "choices": choices, "usage": used} | _timings(answers)
+        return {**self._head, "choices": choices, "usage": self.usage(answers)} | _timings(answers)
 
     @override
     def piece(self, index: int, text: str) -> Iterator[Mapping[str, Any]]:
@@ -144,10 +173,10 @@ class OpenAIReply(Reply):
     @override
     def end(self, answers: Sequence[InfillAnswer]) -> Iterator[Mapping[str, Any]]:
         if self._tells_usage:
-            yield {**self._head, "choices": [], "usage": usage(answers, self._choices)} | _timings(answers)
+            yield {**self._head, "choices": [], "usage": self.usage(answers)} | _timings(answers)
 
     def _each(self, index: int, text: str, finish: str | None) -> Iterator[dict[str, Any]]:
-        for number in range(index * self._choices, (index + 1) * self._choices):
+        for number in self.numbers(index):
             yield {"index": number, "text": text, "logprobs": None, "finish_reason": finish}
 
     def _events(self, index: int, text: str, finish: str | None) -> Iterator[Mapping[str, Any]]:
@@ -170,7 +199,7 @@ class MistralReply(Reply):
         (answer,) = answers
         message = {"role": "assistant", "content": answer.text, "tool_calls": None}
         choice = {"index": 0, "message": message, "finish_reason": answer.finish}
-        return {**self._head, "choices": [choice], "usage": usage(answers, 1)}
+        return {**self._head, "choices": [choice], "usage": self.usage(answers)}
 
     @override
     def piece(self, index: int, text: str) -> Iterator[Mapping[str, Any]]:
@@ -178,7 +207,7 @@ class MistralReply(Reply):
 
     @override
     def last(self, index: int, answer: InfillAnswer) -> Iterator[Mapping[str, Any]]:
-        yield {**self._event("", answer.finish), "usage": usage([answer], 1)}
+        yield {**self._event("", answer.finish), "usage": self.usage([answer])}
 
     def _event(self, text: str, finish: str | None) -> dict[str, Any]:
         delta = {"role": "assistant", "content": text}
@@ -222,7 +251,7 @@ class OllamaReply(Reply):
         if not answers:  # an empty prompt loads the model
             return {"done": True, "done_reason": "load"}
         (answer,) = answers
-        times, used = timings(answer), usage(answers, 1)
+        times, used = timings(answer), self.usage(answers)
         return {
             "done": True,
             "done_reason": answer.finish,
@@ -233,19 +262,6 @@ class OllamaReply(Reply):
             "eval_count": used["completion_tokens"],
             "eval_duration": _ns(times["predicted_ms"]),
         }
-
-
-def usage(answers: Sequence[InfillAnswer], choices: int) -> dict[str, Any]:
-    """OpenAI's count of tokens: each prompt's once, and those of every choice's text."""
-    counts = [answer.completion.counts for answer in answers]
-    prompt, cached = sum(one.prefilled + one.reused for one in counts), sum(one.reused for one in counts)
-    said = choices * sum(answer.tokens for answer in answers)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": said,
-        "total_tokens": prompt + said,
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }
 
 
 def timings(answer: InfillAnswer) -> dict[str, float]:

@@ -18,7 +18,7 @@ from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService, ServiceListener
 from fastcoder_lsp.completion.status import Statistics, Status
-from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.core import GREEDY, Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.core.bounded import NEAR
 from fastcoder_lsp.http.infill import InfillRequest, within_bounds
 from fastcoder_lsp.http.responses import RequestError
@@ -74,14 +74,15 @@ class DocumentSession(ServiceListener):
         """The service's request for `infill`; one for no tokens prefetches with the last request's length.
 
         Each length has a document of its own, because a cached answer of another length would be too long, or end too
-        early. The KV cache serves all.
+        early. The KV cache serves all. So have texts that are drawn, and raw ones: no cached answer is theirs.
         """
         self._version += 1
         if infill.raw is None and infill.max_tokens != 0:
             self._tokens = None if infill.max_tokens is None else min(infill.max_tokens, at_most)
         tokens = self._tokens if infill.raw is None else None
         uri = self.uri if tokens in (None, at_most) else f"{self.uri}/{tokens}"
-        uri = uri if infill.raw is None else f"{self.uri}/raw"
+        drawn = infill.sampler.draws and infill.max_tokens != 0
+        uri = f"{self.uri}/raw" if infill.raw is not None else f"{self.uri}/drawn" if drawn else uri
         self._uris.pop(uri, None)
         self._uris[uri] = None
         if len(self._uris) > _MAX_LENGTHS:
@@ -90,10 +91,14 @@ class DocumentSession(ServiceListener):
             self.service.document_closed(oldest)
         text, extras = infill.before + infill.after, within_bounds(infill.extras)
         snapshot = Snapshot(uri, None, infill.language, self._version, text, extras=extras)
-        invoked = infill.alternatives > 1 or infill.raw is not None
-        exact = tokens not in (None, at_most)
         return CompletionRequest(
-            snapshot, len(infill.before), invoked=invoked, max_tokens=tokens, exact=exact, raw=infill.raw
+            snapshot,
+            len(infill.before),
+            invoked=infill.alternatives > 1 or infill.raw is not None or drawn,
+            max_tokens=tokens,
+            exact=tokens not in (None, at_most),
+            raw=infill.raw,
+            sampler=infill.sampler if drawn else GREEDY,
         )
 
 
@@ -171,6 +176,8 @@ class SessionPool:
     ) -> Completion:
         request, patience_ms = session.request(infill, self._max_tokens), infill.patience_ms or math.inf
         policy = RAW if infill.raw is not None else replace(self._policy, alternatives=infill.alternatives)
+        if request.sampler.draws:
+            policy = replace(policy, background_ms=RAW.background_ms, ahead=False)
         while True:
             policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
             submit = partial(session.service.submit, request, policy)

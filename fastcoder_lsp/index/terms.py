@@ -116,6 +116,11 @@ class _Known(dict[str, tuple[int, ...]]):
 _NONE = np.zeros(0, np.int32)
 
 
+def number_of(identifier: str) -> int:
+    """The number of a whole identifier, whatever its letters' case."""
+    return crc32(identifier[:LONGEST].lower().encode("utf-8", "surrogatepass")) % TERMS
+
+
 def words_of(identifier: str) -> list[str]:
     """An identifier and, if it has several, its parts; each once, in small letters."""
     whole = identifier[:LONGEST]

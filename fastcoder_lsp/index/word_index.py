@@ -45,6 +45,11 @@ class Postings:
         """The number of files that hold each of these words."""
         return self.starts[terms + 1] - self.starts[terms]
 
+    def files_of(self, term: int) -> list[int]:
+        """The numbers of the files that hold a word."""
+        files: list[int] = self.files[self.starts[term] : self.starts[term + 1]].tolist()
+        return files
+
     def add_scores(self, terms: Int32s, weights: Floats, scores: Floats) -> None:
         """Add each word's weight to the scores of its files; `scores` is indexed by their numbers."""
         _add(self.files, self.starts[terms], self.starts[terms + 1], weights, scores)
@@ -61,6 +66,12 @@ class FewPostings:
         """The number of files that hold each of these words."""
         begins, ends = self._places(terms)
         return (ends - begins).astype(np.int32)
+
+    def files_of(self, term: int) -> list[int]:
+        """The numbers of the files that hold a word."""
+        begins, ends = self._places(np.asarray([term], np.int32))
+        files: list[int] = self.files[begins[0] : ends[0]].tolist()
+        return files
 
     def add_scores(self, terms: Int32s, weights: Floats, scores: Floats) -> None:
         """As `Postings.add_scores`."""
@@ -353,6 +364,21 @@ class WordIndex:
             first = first[np.argsort(-scores[first], kind="stable")]
             keys = [self._keys[number] for number in first.tolist()]
         return [key for key in keys if key is not None][:most]
+
+    def holding(self, terms: Sequence[int], *, partly: bool = False) -> list[str]:
+        """The files that hold all of these words; `partly`: and those so long that the index lacks some of theirs."""
+        with self._lock:
+            kept: set[int] | None = None
+            for term in terms:
+                of = set[int]()
+                for tier in (self._base, self._changed()):
+                    of.update(tier.files_of(term))
+                kept = of if kept is None else kept & of
+            found = kept or set[int]()
+            if partly:
+                found |= set(np.flatnonzero(self._lengths[: len(self._keys)] >= MOST_TERMS).tolist())
+            keys = [self._keys[number] for number in sorted(found) if number < len(self._keys)]
+        return [key for key in keys if key is not None]
 
     def _weights(self, terms: Int32s) -> Floats:
         files = max(len(self._numbers), 1)

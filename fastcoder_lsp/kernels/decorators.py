@@ -19,6 +19,7 @@ from numba.core import event
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.kernels.cache import KernelCache
+from fastcoder_lsp.kernels.linked import LinkedCompiler
 from fastcoder_lsp.kernels.processor import tell_llvm
 
 NONE = np.int64(0)
@@ -28,12 +29,12 @@ Tell = Callable[[float, str], None]
 
 def inner(function: Callable[..., Any]) -> Any:
     """Compile a function that only compiled code calls, and that creates no arrays."""
-    return _closed(_njit(no_cpython_wrapper=True, **_options(counts=False))(function))
+    return _closed(_njit(**_LINKED, **_options(counts=False))(function))
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """As `inner`, and always inlined: for small functions, and those with many arguments."""
-    return _closed(_njit(no_cpython_wrapper=True, forceinline=True, **_options(counts=False))(function))
+    return _closed(_njit(**_LINKED, forceinline=True, **_options(counts=False))(function))
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -51,7 +52,7 @@ def kernel_with_arrays(function: Callable[..., Any]) -> Any:
 
 def inner_with_arrays(function: Callable[..., Any]) -> Any:
     """As `inner`, for a function that creates arrays, or whose caller does."""
-    return _closed(_njit(no_cpython_wrapper=True, **_options(counts=True))(function))
+    return _closed(_njit(**_LINKED, **_options(counts=True))(function))
 
 
 def unkept(function: Callable[..., Any]) -> Any:
@@ -76,6 +77,7 @@ def tagged(tag: str, *, called: bool = False) -> Callable[[Callable[..., None]],
 tell_llvm()  # numba creates its compiler with the first function
 _njit: Any = numba.njit
 """Untyped: numba's stubs lack some of its options."""
+_LINKED: dict[str, Any] = {"no_cpython_wrapper": True, "pipeline_class": LinkedCompiler}
 
 
 def _options(*, counts: bool) -> dict[str, Any]:

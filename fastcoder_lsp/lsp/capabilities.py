@@ -39,6 +39,8 @@ class EditorFeatures:
     registers_configuration: bool = False
     registers_watched_files: bool = False
     registers_completion: bool = False
+    versions_edits: bool = False  # edits of the workspace may name the versions of documents
+    annotates_edits: bool = False  # and wait for the user's confirmation
     command_suffix: str = ""
     protects_machine_settings: bool = False
     """It keeps a repository's values out of settings of machine scope; without this promise such settings are taken
@@ -74,6 +76,8 @@ def read_client(params: object) -> EditorFeatures:
         registers_configuration=at(workspace, "didChangeConfiguration", "dynamicRegistration") is True,
         registers_watched_files=at(workspace, "didChangeWatchedFiles", "dynamicRegistration") is True,
         registers_completion=at(document, "completion", "dynamicRegistration") is True,
+        versions_edits=at(workspace, "workspaceEdit", "documentChanges") is True,
+        annotates_edits=isinstance(at(workspace, "workspaceEdit", "changeAnnotationSupport"), dict),
         command_suffix=suffix if isinstance(suffix, str) else "",
         protects_machine_settings=at(wishes, "protectsMachineSettings") is True,
         reports_answers=at(wishes, "reportsAnswers") is True,
@@ -105,7 +109,8 @@ def server_capabilities(
     """The answer to `initialize`.
 
     `popup`: offer suggestions in the completion menu too. The client should send `fastcoder/definitions` if prompts may
-    contain other files' code (`definitions`), and ask for `edits`.
+    contain other files' code (`definitions`), and ask for `edits`; those of other files are code actions where no
+    plugin of ours asks for them.
     """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(
@@ -121,6 +126,9 @@ def server_capabilities(
         inline_completion_provider=None if client.misreads_inline else types.InlineCompletionOptions(),
         completion_provider=types.CompletionOptions(list(TRIGGER_CHARACTERS), resolve_provider=False)
         if offers_popup(client, popup=popup)
+        else None,
+        code_action_provider=types.CodeActionOptions([types.CodeActionKind.RefactorRewrite])
+        if edits and not client.follows_status
         else None,
         execute_command_provider=types.ExecuteCommandOptions(list(commands)),
         workspace=types.WorkspaceOptions(

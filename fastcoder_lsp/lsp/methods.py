@@ -18,6 +18,8 @@ METHODS: Final[tuple[Method, ...]] = (
     ("textDocument/copilotInlineEdit", edits.inline_edit),
     ("textDocument/didShowInlineEdit", edits.did_show),
     ("textDocument/didFocus", edits.did_focus),
+    ("fastcoder/editsElsewhere", edits.edits_elsewhere),
+    ("textDocument/codeAction", edits.code_action),
     ("fastcoder/editRejected", edits.rejected),
     ("workspace/executeCommand", workspace.execute_command),
     ("fastcoder/stats", reports.statistics),

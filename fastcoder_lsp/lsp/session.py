@@ -216,6 +216,7 @@ class Session:
         )
         self._resolve()
         self._active = self.settings()
+        self.usage.learn(self.edits.gate.learned)
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
             lambda listener: open_host(listener, self._active, self._folder_settings(), OpenTexts()),

@@ -17,12 +17,14 @@ from typing import Final, TypeAlias
 
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import LatestDocuments
+from fastcoder_lsp.edits.learned import LearnedKinds, counted_as, read_counts
 from fastcoder_lsp.usage import CountKey, UsageStore, language_name, today, wait_class
 
 logger = logging.getLogger(__name__)
 
 WRITE_S: Final = 60.0
 KEPT_S: Final = 60.0  # an accepted text that stands in the document after this time was kept
+LEARNED_DAYS: Final = 30  # latest days with counts that say which edits are wanted
 _MOST_JUDGED: Final = 256  # accepted texts that wait for their judgement
 _BEFORE: Final = 40  # characters before an accepted text by which it is found again
 
@@ -52,6 +54,26 @@ class UsageCounter:
     def edit_shown(self, language: str) -> None:
         """The editor shows a next edit."""
         self._count(language, "edit", "shown")
+
+    def edit_settled(self, language: str, kind: str, *, made: bool) -> None:
+        """The user made or rejected a next edit of a kind."""
+        self._count(language, "edit", counted_as(kind, made=made))
+
+    def learn(self, learned: LearnedKinds) -> None:
+        """Add the latest days' counts of made and rejected edits, once they are read."""
+        if self._enabled():
+            self._writer.submit(self._read_edits, learned)
+
+    def _read_edits(self, learned: LearnedKinds) -> None:
+        try:
+            counts = self._store.read()
+        except (OSError, sqlite3.Error) as error:
+            logger.info("the counts of edits could not be read: %s", error)
+            return
+        days = sorted({key.day for key in counts})[-LEARNED_DAYS:]
+        edits = ((key.language, key.what, number) for key, number in counts.items() if key.day in days)
+        with contextlib.suppress(RuntimeError):  # the session has ended
+            self._loop.call_soon_threadsafe(learned.learn, *read_counts(edits))
 
     def accepted(self, uri: str, language: str, source: str, start: int, text: str) -> None:
         """`text` at `start` was accepted; after a minute it counts as kept if it still stands there."""

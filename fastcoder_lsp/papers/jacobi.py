@@ -27,13 +27,17 @@ from fastcoder_lsp.papers.cacheback import LruTable
 from fastcoder_lsp.papers.trees import Trie
 
 FROM_LOOKAHEAD = Source("lookahead", "cache")
+UNTUNED = 16  # n on a model that no CLLM tuned
 
 
 @dataclass(frozen=True, slots=True)
 class JacobiParameters:
-    """Parameters of `jacobi`: n, tokens guessed at once (paper: 16 or 32), and the seed of the random start."""
+    """Parameters of `jacobi`: n, tokens guessed at once (paper: 16 or 32), and the seed of the random start.
 
-    length: int = 16
+    n is at first the model's, 16 on one that was not tuned; no more are guessed than a verification has rows.
+    """
+
+    length: int = 0
     seed: int = 0
 
 
@@ -41,7 +45,7 @@ JACOBI = Specification(
     "jacobi",
     "the state of a Jacobi iteration",
     JacobiParameters(),
-    lambda parameters, _parts: JacobiDrafter(parameters),
+    lambda parameters, parts: JacobiDrafter(parameters, parts.trained.block),
     paper="Santilli et al. 2023, Algorithm 1",
     sources=(FROM_JACOBI,),
     traits=DrafterTraits(top_k=1),
@@ -51,9 +55,10 @@ JACOBI = Specification(
 class JacobiDrafter(Drafter):
     """Drafts one chain: the state of the iteration, y^(j)."""
 
-    def __init__(self, parameters: JacobiParameters | None = None) -> None:
+    def __init__(self, parameters: JacobiParameters | None = None, block: int = 0) -> None:
         super().__init__(JACOBI)
         self._parameters = parameters or JacobiParameters()
+        self._length = self._parameters.length or block or UNTUNED
         self._guess: list[int] = []
         self._random = random.Random(self._parameters.seed)  # noqa: S311 a guess is no secret
 
@@ -64,7 +69,7 @@ class JacobiDrafter(Drafter):
 
     @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        length = min(self._parameters.length, nodes)
+        length = min(self._length, nodes)
         if length < 1:
             return NO_DRAFT
         prompt = context.tokens[: context.prompt_length] or context.tokens
@@ -213,7 +218,7 @@ class JacobiSource(ContinuationSource):
     top_k = 1
 
     def __init__(self, block: int) -> None:
-        self._block = block
+        self._block = self.depth = block
         self._random = random.Random(0)  # noqa: S311 a guess is no secret
         self._state: list[int] = []
 

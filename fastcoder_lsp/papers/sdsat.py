@@ -1,11 +1,11 @@
 """SDSAT decoding: adaptive tokens appended to the text give guesses for what comes; the next pass verifies them.
 
-Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*, section
-3.3. An adaptive token stands in the place of a token that is not known yet, and the model was taught to predict after
-it the token after that one. The paper alternates two passes: the last token with k adaptive tokens, then the guesses
-they gave; `two_step` does so. Here one pass does both: chains of adaptive tokens hang below the guesses, so that
-wherever the model leaves the guesses, the next ones are there already. Adaptive tokens are never accepted, unless the
-model itself would say them.
+Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens* (arXiv
+2403.18647v2), section 2.1. An adaptive token stands in the place of a token that is not known yet, and the model was
+taught to predict after it the token after that one. The paper alternates two passes: the last token with k adaptive
+tokens, then the guesses they gave; `two_step` does so. Here one pass does both: chains of adaptive tokens hang below
+the guesses, so that wherever the model leaves the guesses, the next ones are there already. Adaptive tokens are never
+accepted, unless the model itself would say them.
 """
 
 import heapq
@@ -23,6 +23,7 @@ from fastcoder_lsp.draft.auto.sources import FoundContinuations, TailSource
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pinned, Source, Specification
 
 FROM_SDSAT = Source("sdsat", "other")
+PUBLISHED_LONGEST = 5  # L of the 7B model
 SEEN = 8  # best ids of a row that its probabilities are estimated from
 PRIOR = 4.0  # guesses that the calibration starts with, which came true as often as the model predicts
 
@@ -31,7 +32,8 @@ PRIOR = 4.0  # guesses that the calibration starts with, which came true as ofte
 class SdsatParameters:
     """Parameters of `sdsat`."""
 
-    k: int = 5  # adaptive tokens, and so guesses, in a row (published: 5 to 13; more than L needs one id for all)
+    k: int = 0
+    """Adaptive tokens, and so guesses, in a row (published: 5 to 13; more than L needs one id for all); 0: L."""
     branch: int = 2  # candidates of a place (published for sampling: 10; one for greedy decoding)
     top_p: float = 0.95  # candidates are taken up to this share of the place's probability
     least: float = 0.03  # expected tokens that a row must bring
@@ -42,8 +44,8 @@ SDSAT = Specification(
     "sdsat",
     "the model's own guesses behind adaptive tokens",
     SdsatParameters(),
-    lambda parameters, parts: SdsatDrafter(parts.trained.adaptive, parameters),
-    paper="Liu et al. 2024, SDSAT, section 3.3",
+    lambda parameters, parts: SdsatDrafter(parts.trained.adaptive, parameters, parts.trained.longest),
+    paper="Liu et al. 2024, SDSAT (arXiv 2403.18647v2), section 2.1",
     sources=(FROM_SDSAT, FROM_ADAPTIVE),
     traits=DrafterTraits(top_k=SEEN),
     tuned_by="sdsat",
@@ -92,18 +94,19 @@ class PositionCalibration:
 class SdsatDrafter(Drafter):
     """Drafts on a model tuned by `train sdsat` with the ids `adaptive`: one, or L different ones, which bound k."""
 
-    def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None) -> None:
+    def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None, longest: int = 0) -> None:
         super().__init__(SDSAT)
         self.parameters = parameters or SdsatParameters()
         self.traits = DrafterTraits(top_k=max(self.parameters.branch, SEEN))
         self.calibration = PositionCalibration()
-        self._adaptive = tuple(adaptive)
+        self._adaptive, self._longest = tuple(adaptive), longest or PUBLISHED_LONGEST
         self._candidates: list[list[Candidate]] = []
 
     @property
     def k(self) -> int:
         """Guesses at most; SDSAT-D has at most as many as ids."""
-        return min(self.parameters.k, len(self._adaptive)) if len(self._adaptive) > 1 else self.parameters.k
+        k = self.parameters.k or self._longest
+        return min(k, len(self._adaptive)) if len(self._adaptive) > 1 else k
 
     def candidates(self) -> list[list[Candidate]]:
         """The candidates for each place after the last token, likeliest first."""
@@ -228,7 +231,7 @@ class SdsatSource(TailSource):
 
     def __init__(self, drafter: SdsatDrafter) -> None:
         self._drafter = drafter
-        self.top_k = drafter.traits.top_k
+        self.top_k, self.depth = drafter.traits.top_k, drafter.k
         self._hoped = self._gained = _BELIEVED
 
     @override
@@ -301,4 +304,4 @@ SPECIFICATIONS = (SDSAT,)
 
 def for_auto(parts: DrafterParts, _weights: str) -> SdsatSource:
     """The source of `auto` (`draft.auto.sources.Offer`), on a model tuned by SDSAT."""
-    return SdsatSource(SdsatDrafter(parts.trained.adaptive))
+    return SdsatSource(SdsatDrafter(parts.trained.adaptive, longest=parts.trained.longest))

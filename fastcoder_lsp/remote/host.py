@@ -174,6 +174,8 @@ class NetworkHost:
                 self._send_to_local(command)
             case protocol.Ask(EditQuestion(number)):  # nothing is sent; the local model stands in for completions only
                 self._listener(protocol.Answered(number, EditAnswer(reason=reasons.no_remote_edits())))
+            case protocol.SearchElsewhere(question):  # no file is read for a remote model's edits
+                self._listener(protocol.FoundElsewhere(question.number))
             case _ if command.target == "files":
                 self._send_to_local(command)
             case _:

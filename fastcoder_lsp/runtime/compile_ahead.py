@@ -8,6 +8,7 @@ It begins with the forward pass, which the first answer needs most, and ends wit
 meanwhile. A kernel's lock keeps both from compiling it twice.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
+
+import psutil
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.config.environment import neutral_folder, python_command
@@ -29,8 +32,10 @@ BITS = {"auto": 8, "cpu-int8": 8, "cpu-int4": 4}
 WHAT = "compiling for this processor (first start only)"
 LONGEST_S = 180.0
 """The longest wait for the process."""
-PASS, DRAFTS = "pass", "drafts"
-"""The parts: the forward pass, and the drafter with the index."""
+PASS, DRAFTS, ASIDE = "pass", "drafts", "aside"
+"""The parts: the forward pass, and the drafter with the index; `ASIDE`: at low priority."""
+NICENESS = 10
+"""Of processes that nobody waits for."""
 _KERNELS = {PASS: 3, DRAFTS: 12}
 _INDEX_FUNCTIONS = 40
 _LOOK_S = 0.25
@@ -51,7 +56,13 @@ class CompileAhead:
         self.end()
 
     def begin(
-        self, heads: tuple[int, int] | None = None, bits: int = 8, kind: str = "qwen2", *, drafts: bool = True
+        self,
+        heads: tuple[int, int] | None = None,
+        bits: int = 8,
+        kind: str = "qwen2",
+        *,
+        drafts: bool = True,
+        aside: bool = False,
     ) -> None:
         """Start the process, if the system allows that.
 
@@ -60,12 +71,13 @@ class CompileAhead:
             bits: of a weight.
             kind: of the model (`Shape.kind`).
             drafts: whether to compile the drafter and the index, too.
+            aside: whether to do it at low priority, because nobody waits for the result.
         """
         self.begun = True
         parts = [part for part, wanted in ((PASS, heads is not None), (DRAFTS, drafts)) if wanted]
         self._expected = sum(_KERNELS[part] for part in parts)
         if parts:
-            self._process = _start(parts, *(*heads, bits, kind) if heads else ())
+            self._process = _start([*parts, *([ASIDE] if aside else [])], *(*heads, bits, kind) if heads else ())
         self._before = _kept()
 
     def help(self, progress: Progress) -> None:
@@ -143,21 +155,37 @@ def needed() -> bool:
     return not grow.kept()
 
 
+def load_drafts() -> None:
+    """Load the machine code of the drafter and of the index into this process; what is not on the disk is compiled."""
+    from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
+
+    warm_up(make("auto"))
+    warm_up_index()
+
+
+def step_aside() -> None:
+    """Give this process a low priority."""
+    if sys.platform == "win32":
+        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+    else:
+        os.nice(NICENESS)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Compile the parts; runs in the second process."""
-    parts, *shape = arguments
-    if PASS in parts.split(","):
+    named, *shape = arguments
+    parts = named.split(",")
+    if ASIDE in parts:
+        step_aside()
+    if PASS in parts:
         from fastcoder_lsp.engine.int8.backend import compile_ahead  # noqa: PLC0415 brings a compiler along
 
         *numbers, kind = shape
         group, dim, bits = map(int, numbers)
         compile_ahead(group, dim, bits, kernels_folder(), kind)
-    if DRAFTS in parts.split(","):
-        from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 as above
-        from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
-
-        warm_up(make("auto"))
-        warm_up_index()
+    if DRAFTS in parts:
+        load_drafts()
     return 0
 
 

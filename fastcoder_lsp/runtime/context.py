@@ -6,6 +6,7 @@ may be read at that moment, and without lines that look like secrets. Runs on th
 chosen, never for a key that only appends; in small pieces, between which that thread serves other clients.
 """
 
+import threading
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -92,6 +93,7 @@ class RepositoryContext:
         self._names = MOST_NAMES if urgent else FEW_NAMES
         self._recent = RecentPlaces()
         self._folders: dict[Path, FolderWords] = {}
+        self._lock = threading.Lock()  # searches for edits ask for words, too, on their own thread
         self._opened: dict[Path, tuple[str, FileWords]] = {}
 
     def words_at(self, path: Path) -> FolderWords | None:
@@ -177,6 +179,14 @@ class RepositoryContext:
         return worths[0] >= GOOD_ENOUGH * worths[1]
 
     def _words_of(self, folder: ReadableFolder) -> FolderWords:
+        with self._lock:
+            words = self._indexed(folder)
+        words.follow(folder.rules, reported=self._reported())
+        if self._wait_s:
+            words.wait_idle(self._wait_s)
+        return words
+
+    def _indexed(self, folder: ReadableFolder) -> FolderWords:
         words = self._folders.get(folder.root)
         if words is not None and words.kept != folder.kept:  # other settings have an index file of their own
             words.stop()
@@ -185,9 +195,6 @@ class RepositoryContext:
             words = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent)
             words.terms.allow(self._names)
             self._folders[folder.root] = words
-        words.follow(folder.rules, reported=self._reported())
-        if self._wait_s:
-            words.wait_idle(self._wait_s)
         return words
 
     def _follow_open(self, texts: Mapping[Path, str]) -> Pieces[tuple[dict[Path, FileWords], int]]:

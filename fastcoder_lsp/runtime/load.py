@@ -14,7 +14,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Engines, Progress
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.base import Drafter
+from fastcoder_lsp.draft.base import NONE, Drafter
 from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
@@ -30,6 +30,7 @@ from fastcoder_lsp.runtime.costs import (
     step_costs,
 )
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
+from fastcoder_lsp.runtime.later_drafts import LaterDrafts, WaitingDrafter
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, gpu_for_choice, measure_once
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.set_engine import load_engines
@@ -66,6 +67,7 @@ def load_model(
     alone: bool = True,
     recorded: bool = True,
     drafts: bool = True,
+    later: bool = False,
 ) -> Model:
     """Load the parts that fronts share, and compile all that a front with these settings needs.
 
@@ -76,6 +78,7 @@ def load_model(
         alone: False while another model of this process works: known times are then not checked.
         recorded: whether this is the last start, which `doctor` reports.
         drafts: False where nothing will be drafted: a first start then compiles and times only what an answer needs.
+        later: whether a first start may compile the default drafter and the index after the first text.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -87,14 +90,19 @@ def load_model(
         gpu = gpu_for_choice(settings)
         files = models.prepare(settings.model, cache, tell, gpu_bytes=gpu)
         found = _Found(files, gpu, bits_by_choice(settings, files.hub_id, cache, gpu))
-        if needed():
+        first = needed()
+        waits = first and drafts and later and settings.drafter == Settings().drafter and not settings.draft_models
+        drafts = drafts and not waits
+        if first:
             _begin(ahead, settings, found, drafts=drafts)
         from fastcoder_lsp.kernels import compiling  # noqa: PLC0415 brings a compiler along
 
-        searched = wants_datastore(settings) if datastore is None else datastore
+        searched = not waits and (wants_datastore(settings) if datastore is None else datastore)
         with compiling(lambda _share, _what: None, "", 1) as compiled:
             try:
-                return _load(settings, found, record, tell, ahead, datastore=searched, alone=alone, drafts=drafts)
+                used = replace(settings, drafter=NONE.name) if waits else settings
+                model = _load(used, found, record, tell, ahead, datastore=searched, alone=alone, drafts=drafts)
+                return replace(model, later=LaterDrafts.in_second_process()) if waits else model
             finally:
                 record.start.compiled = compiled.count
 
@@ -119,14 +127,20 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     Raises:
         FastcoderError: there is no such drafter, or the model was not tuned for it.
     """
-    from fastcoder_lsp.draft.registry import require_smaller, require_tuned, warm_up  # noqa: PLC0415 as above
+    from fastcoder_lsp.draft.auto import AUTO  # noqa: PLC0415 as above
+    from fastcoder_lsp.draft.registry import require_smaller, require_tuned, warm_up  # noqa: PLC0415
 
     waits = model.successor is not None and needs_own_weights(settings.drafter)
     name = Settings().drafter if waits else settings.drafter
     require_tuned(name, model.trained)
     require_smaller(name, len(model.smaller) if model.smaller is not None else 0)
-    drafter = _drafter(model, name, around, front)
-    warm_up(drafter)
+    make = partial(_drafter, model, name, around, front)
+    waits_for = model.later if name == Settings().drafter else None
+    if waits_for is not None and not waits_for.ready:
+        drafter: Drafter = WaitingDrafter(AUTO, waits_for, make)
+    else:
+        drafter = make()
+        warm_up(drafter)
     slots = Slots(model.engines, front)
     room = prompt_room(slots.info.context, settings.completion_max_tokens)
     prefill_ms, has_second = model.costs.prefill_ms, model.engines.second_cache(_TIMED) is not None

@@ -19,6 +19,7 @@ from fastcoder_lsp.draft.base import UNTRAINED, Drafter, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder
 from fastcoder_lsp.prompt.build import begun
 from fastcoder_lsp.runtime.edit_model import EditModelOf, EditModels, no_edit_model
+from fastcoder_lsp.runtime.later_drafts import LaterDrafts
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -96,6 +97,7 @@ class Model(Preparing):
     edits: EditModels | None = None  # the edit models beside it, if there may be any
     news: str = ""  # to be told to the user, empty for nothing
     successor: Successor | None = None  # makes the wanted model ready, if this one only answers meanwhile
+    later: LaterDrafts | None = None  # compiles the drafter after the first text, on a first start
 
     @property
     def info(self) -> EngineInfo:
@@ -104,7 +106,16 @@ class Model(Preparing):
 
     def prepare(self) -> bool:
         """Do a piece of deferred engine work (`core.Preparing`)."""
+        if self.later is not None:
+            self.later.begin()
         return isinstance(self.engines, Preparing) and self.engines.prepare()
+
+    def once_drafting(self, call: Callable[[], object]) -> None:
+        """Call a function as soon as drafters can run, in any thread; now, but on a first start."""
+        if self.later is None:
+            call()
+        else:
+            self.later.call(call)
 
     def measure(self) -> bool:
         """Time a step of an edit model; returns False where none is left to be timed."""
@@ -114,6 +125,8 @@ class Model(Preparing):
         """Free all models' memory, and stop the successor; none of its runtimes may be used afterwards."""
         if self.successor is not None:
             self.successor.stopped.set()
+        if self.later is not None:
+            self.later.close()
         self.engines.close()
         if self.smaller is not None:
             self.smaller.close()

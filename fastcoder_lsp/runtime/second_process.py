@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-import psutil
 from typing_extensions import override
 
 from fastcoder_lsp import errors
@@ -25,11 +24,10 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, ResourceError
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.inventory import engine_conversions
-from fastcoder_lsp.runtime.compile_ahead import BITS, shape_of
+from fastcoder_lsp.runtime.compile_ahead import BITS, shape_of, step_aside
 
 LOOK_S = 1.0  # time between two looks at whether the process is still wanted
 SILENT_S = 900.0  # the process reports far more often; after so long without a report it hangs, and is ended
-_NICENESS = 10
 
 
 def prepare(module: str, settings: Settings, progress: Progress, stopped: threading.Event, setting: str) -> None:
@@ -88,10 +86,7 @@ def serve_parent(load: Callable[[Settings, Progress], object]) -> NoReturn:
     """Load the model of the settings on stdin, and print progress or the error; runs in the second process."""
     settings, _ = resolve([SettingsLayer("parent", json.loads(sys.stdin.buffer.readline()), trusted=True)])
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if sys.platform == "win32":
-        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
-    else:
-        os.nice(_NICENESS)
+    step_aside()
     try:
         load(settings, lambda share, what: _say(share=share, what=what))
     except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions

@@ -53,11 +53,11 @@ def load_first(settings: Settings, progress: Progress) -> Model:
     plan = plan_for(settings, cache)
     if plan is not None:
         try:
-            return replace(load_model(plan.first, progress), successor=PlannedSuccessor(plan))
+            return replace(load_model(plan.first, progress, later=True), successor=PlannedSuccessor(plan))
         except FastcoderError as error:
             logger.warning("%s cannot answer meanwhile: %s", plan.first.model, error)
     try:
-        return load_model(settings, progress)
+        return load_model(settings, progress, later=True)
     except (UsageError, ModelMissingError):
         raise
     except Exception as error:

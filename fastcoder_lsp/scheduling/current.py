@@ -22,9 +22,7 @@ class CurrentGeneration:
     def serving(self, question: Question) -> Generation | None:
         """The generation, if it serves `question` too."""
         generation = self.generation
-        if generation is None or generation.snapshot.uri != question.uri or generation.raw != question.request.raw:
-            return None
-        return generation if generation.agrees(question.place) and generation.allowed else None
+        return generation if generation and generation.serves(question) and generation.allowed else None
 
     def begin(
         self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False
@@ -38,10 +36,10 @@ class CurrentGeneration:
         self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
 
     def made(self, suggestion: Suggestion) -> None:
-        """Publish a suggestion of the generation; a raw answer fits nowhere else."""
+        """Publish a suggestion of the generation, unless it answers its question alone."""
         generation, unserved = self.generation, self._questions.unserved
         assert generation is not None, "a generation makes suggestions"
-        if generation.raw is not None:
+        if generation.alone:
             return
         uri = generation.snapshot.uri
         self._keep_outdated(uri, suggestion)

@@ -16,6 +16,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, are_closers
 from fastcoder_lsp.core import (
+    GREEDY,
     CompletionRequest,
     Counts,
     DraftTree,
@@ -60,6 +61,7 @@ class Generation(ABC):
         reported: the work that its client was told of.
         interim: whether the prompt is only a part of the whole one.
         grows: whether its text is usable as it grows; otherwise it serves no other place before it is whole.
+        sampler: how its tokens are chosen.
     """
 
     context: tuple[str, ...] = ()  # the other files whose code is in the prompt (`core.Completion.context`)
@@ -67,6 +69,7 @@ class Generation(ABC):
     raw: RawPrompt | None = None  # the request, if the text answers a raw prompt
     grows = True
     exact = False  # of the request (`CompletionRequest.exact`)
+    sampler = GREEDY
 
     def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:
         self.snapshot, self.place = snapshot, place
@@ -156,6 +159,20 @@ class Generation(ABC):
     def trace(self) -> tuple[StepTrace, ...]:
         """The trace of every step so far."""
         return ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether its text answers its own question alone: it is drawn, or answers a raw prompt."""
+        return self.sampler.draws or self.raw is not None
+
+    def serves(self, question: Question) -> bool:
+        """Whether its text is, as far as is known, what `question` asks for."""
+        asked, snapshot = question.request, self.snapshot
+        if question.uri != snapshot.uri or self.raw != asked.raw or self.sampler != asked.sampler:
+            return False
+        if self.sampler.draws and asked.snapshot.version != snapshot.version:
+            return False  # a second text is another draw
+        return self.agrees(question.place)
 
     def agrees(self, place: CursorContext) -> bool:
         """Whether it serves `place` too, as far as is known: the user typed along it, or nothing."""
@@ -527,11 +544,15 @@ def begin(
 ) -> Pieces[LocalGeneration]:
     """A generation for `request`, which asks at `place`, once its prompt is built.
 
-    `expected`: likely beginnings. `hurried`, `room`, `whole`: as for `Runtime.prompt_for` and `whole_prompt_for`.
+    `expected`: likely beginnings. `hurried`, `room`, `whole`: as for `Runtime.prompt_for` and `whole_prompt_for`. A
+    drawn text's prompt follows from the request alone, so that a seed gives one text.
     """
     snapshot = replace(request.snapshot, text=place.before + place.after)
     some = partial(runtime.prompt_for, hurried=hurried, room=room, by_key=request.invoked)
     prompt_of = runtime.whole_prompt_for if whole else some
+    if request.sampler.draws:
+        runtime.prompts.forget(snapshot.uri)
+        prompt_of = runtime.prompt_for
     prompt = yield from prompt_of(snapshot, len(place.before))
     healing = prompt.healing.decode()
     asked = DecodeRequest(
@@ -542,11 +563,12 @@ def begin(
         allow=runtime.allow,
         cut=stop_rule(place.before, place.after, snapshot.language).cut,
         healing=prompt.healing,
+        sampler=request.sampler,
         document=snapshot.uri,
         nodes=runtime.limits.nodes,
         weighed=True,
         outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
     )
     generation = LocalGeneration(runtime, latency, clock, snapshot, place, asked)
-    generation.exact = request.exact
+    generation.exact, generation.sampler = request.exact, request.sampler
     return generation

@@ -137,6 +137,7 @@ class LocalModel(Loaded):
         )
         snapshot = replace(request.snapshot, text=place.before + place.after)
         searching = SearchingGeneration(building, self.info, self.latency, clock, snapshot, place, spans)
+        searching.sampler = request.sampler
         searching.work(math.inf)
         return searching.begun()
 
@@ -214,13 +215,14 @@ def begin_raw(
             piece=piece,
             allow=runtime.allow,
             cut=lambda said: first_stop(said, raw.stops),
+            sampler=question.request.sampler,
             document=question.uri,
             nodes=runtime.limits.nodes,
             rewrite=Rewrite(tuple(encode_raw(likely, tokenizer)), ends) if likely else None,
         )
     snapshot = replace(question.request.snapshot, text=text)
     generation = RawGeneration(runtime, latency, clock, snapshot, question.place, asked)
-    generation.raw = raw
+    generation.raw, generation.sampler = raw, asked.sampler
     generation.measured_by(spans)
     return generation
 

@@ -176,7 +176,7 @@ def test_draws_follow_the_softmax() -> None:
     assert (np.abs(drawn / count - shares) < 5 * np.sqrt(shares * (1 - shares) / count)).all()
 
 
-def test_top_k_and_top_p_leave_the_best_alone() -> None:
+def test_top_k_top_p_and_min_p_leave_the_best_alone() -> None:
     logits = np.log(np.array([0.05, 0.5, 0.15, 0.3], dtype=np.float32))
 
     def reachable(sampler: Sampler) -> set[int]:
@@ -186,6 +186,10 @@ def test_top_k_and_top_p_leave_the_best_alone() -> None:
     assert reachable(Sampler(1.0, top_p=0.75)) == {1, 3}
     assert reachable(Sampler(1.0, top_p=0.85)) == {1, 2, 3}
     assert reachable(Sampler(1.0, top_p=0.0)) == {1}
+    assert reachable(Sampler(1.0, min_p=1.0)) == {1}
+    assert reachable(Sampler(1.0, min_p=0.4)) == {1, 3}
+    assert reachable(Sampler(1.0, min_p=0.25)) == {1, 2, 3}
+    assert reachable(Sampler(1.0, top_k=2, min_p=0.25)) == {1, 3}
     assert reachable(Sampler(5.0, top_k=3, top_p=0.99)) == {1, 2, 3}
 
 

@@ -165,6 +165,8 @@ class RawClient:
             self.send({"jsonrpc": "2.0", "id": message["id"], "result": self._result(message)})
 
     def _result(self, message: Json) -> Any:
+        if message["method"] == "workspace/applyEdit":
+            return {"applied": True}
         if message["method"] != "workspace/configuration":
             return None
         scopes = [item.get("scopeUri") for item in message["params"]["items"]]

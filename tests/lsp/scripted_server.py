@@ -7,12 +7,13 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.cli.serve import leave, take_wire
+from fastcoder_lsp.completion.protocol import Command, HostListener, ModelHost
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Engine, Progress
 from fastcoder_lsp.engine.one_slot import OneSlot
@@ -23,6 +24,7 @@ from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.costs import context_tokens
 from fastcoder_lsp.runtime.edit_model import EditModel, EditModels
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_runtime
 from tests.edits.toys import ReplacingEngine, edit_runtime
 from tests.fake_engine import MARK, SayingEngine
@@ -66,6 +68,18 @@ def scripted_runtime(
     return replace(runtime, edit_model=lambda: edit_model)
 
 
+class FollowingHost:
+    """A host in this process whose open texts follow the commands, as `BackendSelector` has them do."""
+
+    def __init__(self, host: ModelHost, texts: OpenTexts) -> None:
+        self._host, self._texts = host, texts
+        self.facts, self.close = host.facts, host.close
+
+    def send(self, command: Command) -> None:
+        command.follow_in(self._texts)
+        self._host.send(command)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--says", default="suggested = 1")
@@ -104,11 +118,17 @@ def main() -> None:
 
     models = EditModels(load_edits) if arguments.edits_load_ms else None
     make = partial(scripted_runtime, edits=edits, models=models)
+
+    def open_host(
+        listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+    ) -> FollowingHost:
+        return FollowingHost(open_alone(load, make, listener, settings, folders, texts), texts)
+
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)
     # No datastore: it would want a real tokenizer.
     settings = {**budgets, "drafter": "none"}
-    leave(serve(stdin, stdout, partial(open_alone, load, make), ServeOptions(settings, debug=True)))
+    leave(serve(stdin, stdout, open_host, ServeOptions(settings, debug=True)))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Lookup, suffix, rest, recycling, jacobi, lookahead, SAM, EAGLE: each method's own rule; and the registry."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import NORMED, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NORMED, Draft, DraftContext, DraftTree, Tokens, Verified
 from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
-from fastcoder_lsp.draft.base import Linear, Pinned, exact
+from fastcoder_lsp.draft.base import DrafterParts, Linear, Pinned, Trained, exact
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.draft.suffix import SuffixDrafter
@@ -27,7 +28,23 @@ from tests.draft.small_store import pinned
 from tests.draft.test_exactness import request
 from tests.draft.toys import RepetitiveEngine
 from tests.engine import tiny_models
+from tests.fake_engine import FakeEngine
 from tests.papers import own_weights
+
+
+class Same(FakeEngine):
+    """Says 9 for ever."""
+
+    def __init__(self) -> None:
+        super().__init__(vocabulary=10, context=2000)
+
+    def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
+        return 9
+
+
+def depth_of(tree: DraftTree) -> int:
+    """The guesses of its longest path."""
+    return max(tree.depths()) - tree.pending + 1
 
 
 def context(*tokens: int, document: str = "d") -> DraftContext:
@@ -120,6 +137,31 @@ def test_jacobi_goes_on_from_the_state() -> None:
     best = np.array([[8], [3], [4], [5], [6]])
     drafter.observe(tree, Verified((1,), (8, 3), best, np.zeros((5, 1), np.float32)))
     assert drafter.propose(context(8, 9, 8, 3), 64).tokens[:3] == (4, 5, 6)
+
+
+def test_a_tuned_model_gives_the_block_that_is_guessed() -> None:
+    for block, most in ((8, 8), (32, 32), (0, 16)):
+        drafter = make("jacobi", DrafterParts(trained=Trained(block=block)))
+        drafter.begin(context(8, 9))
+        assert len(drafter.propose(context(8, 9), 64).tokens) == most
+
+
+@pytest.mark.parametrize(("block", "deepest"), [(8, 8), (32, 32)])
+def test_auto_guesses_as_much_of_a_tuned_models_state_as_comes_true(block: int, deepest: int) -> None:
+    others = "prompt/cache/repository/corpus/outdated/recycling/recycling-pairs/frozen"
+    drafter = make(f"auto:width=fixed,without={others}", DrafterParts(trained=Trained(block=block)))
+    depths = list[int]()
+    asked = replace(request((9, 9), 900, 64), end_ids=frozenset())
+    decode(Same(), drafter, asked, lambda: False, on_step=lambda tree, _: depths.append(depth_of(tree)))
+    assert max(depths) == deepest
+
+
+def test_a_tuned_model_gives_the_number_of_adaptive_tokens() -> None:
+    for trained, most in ((Trained((5,), longest=3), 3), (Trained((5,), longest=7), 7), (Trained((5,)), 5)):
+        drafter = make("sdsat:branch=1,least=0", DrafterParts(trained=trained))
+        drafter.begin(context(8, 9))
+        assert drafter.propose(context(8, 9), 64).tokens == (5,) * most
+        assert make("sdsat:k=2,branch=1", DrafterParts(trained=trained)).propose(context(8, 9), 64).tokens == (5, 5)
 
 
 def test_lookahead_collects_ngrams_of_its_trajectory() -> None:

@@ -93,13 +93,20 @@ def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data:
     logits[:, :4] += 2
     sampler = data.draw(
         st.sampled_from(
-            [Sampler(), Sampler(1.0, seed=seed), Sampler(0.7, top_k=3, seed=-seed), Sampler(1.3, top_p=0.6, seed=seed)]
+            [
+                Sampler(),
+                Sampler(1.0, seed=seed),
+                Sampler(0.7, top_k=3, seed=-seed),
+                Sampler(1.3, top_p=0.6, seed=seed),
+                Sampler(0.9, min_p=0.2, seed=seed),
+                Sampler(1.1, top_k=9, top_p=0.9, min_p=0.1, seed=seed),
+            ]
         )
     )
     inputs = sent(tree, 32, cached=7, sampler=sampler)
     if sampler.temperature:
         keys = verifier.keys_of(VOCABULARY, torch.device("cpu"))
-        ask = StepVariant(sampled=True, nucleus=sampler.top_k > 0 or sampler.top_p < 1, whole=data.draw(st.booleans()))
+        ask = StepVariant(sampled=True, nucleus=sampler.trims, whole=data.draw(st.booleans()))
         said = choose_rows(torch.from_numpy(logits), inputs, keys, ask)
     else:
         said = torch.from_numpy(logits).argmax(1)
@@ -115,6 +122,9 @@ def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data:
         (Sampler(0.7, 0, 0.9), 4.0, True),
         (Sampler(1.5, 0, 0.9), 0.1, False),
         (Sampler(1.0, HEAD + 1, 1.0), 1.0, False),
+        (Sampler(0.7, 0, 0.9, min_p=0.05), 4.0, True),
+        (Sampler(1.0, 0, 1.0, min_p=0.05), 4.0, True),
+        (Sampler(1.0, 0, 1.0, min_p=1e-9), 0.1, False),
     ],
 )
 def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler, spread: float, decided: bool) -> None:

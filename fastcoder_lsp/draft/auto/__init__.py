@@ -37,6 +37,7 @@ from fastcoder_lsp.draft.auto.evidence import (
     shipped_priors,
 )
 from fastcoder_lsp.draft.auto.sources import (
+    DEPTH,
     ContinuationSource,
     DrafterSource,
     FoundContinuations,
@@ -129,7 +130,7 @@ def _method(weights: str, parts: DrafterParts) -> str:
 
 AUTO = Specification(
     "auto",
-    "all other drafters' sources in one tree, sized by measured cost; the default",
+    "the sources of several other drafters in one tree, sized by measured cost; the default",
     AutoParameters(),
     _make,
     sources=(*GROUPED, FROM_ADAPTIVE),
@@ -217,7 +218,7 @@ class AutoDrafter(Drafter):
         )
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
-        self._found = FoundContinuations()
+        self._found = FoundContinuations(max([DEPTH, *(source.depth for source in self.sources)]))
         self._scratch = new_scratch(0, self._found.capacity)
         self._grown, self._spare = new_grown(0), new_grown(0)
         self._steps: deque[_Step] = deque(maxlen=2)

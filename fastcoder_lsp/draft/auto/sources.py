@@ -33,12 +33,16 @@ _SURE = 0.5  # the probability from which the first token of a path counts as a 
 _WINDOW = 8192  # newest tokens of the prompt that an alignment searches
 
 
+DEPTH = 16  # tokens of a continuation, if no source has longer ones
+
+
 class FoundContinuations:
-    """Continuations found for one draft, each with its source and the length of its match."""
+    """Continuations found for one draft, of at most `depth` tokens, each with its source and its match's length."""
 
-    capacity, depth = 128, 16
+    capacity = 128
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = DEPTH) -> None:
+        self.depth = depth
         rows_KD = np.full((self.capacity, self.depth), GAP, np.int32)
         self._all = Continuations(rows_KD, *(np.zeros(self.capacity, np.int32) for _ in range(2)))
         self._filled = 0
@@ -88,6 +92,7 @@ class ContinuationSource:
 
     name: str
     top_k = 0
+    depth = DEPTH  # the most tokens of its continuations
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:
         """Prepare for a new decode."""

@@ -4,6 +4,8 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
                                     "context": {"triggerKind": 1}}
     → {"edits": [{"text": T, "range": R, "textDocument": {"uri": U, "version": V},
                   "command": {"title": "…", "command": NAME, "arguments": [ID]}}]}
+    fastcoder/editsElsewhere        {"textDocument": {"uri": U, "version": V}, "position": P}
+    → {"id": ID, "title": "…", "edit": WORKSPACE_EDIT} or {"id": null, "edit": null, "message": "…"}
     textDocument/didShowInlineEdit  {"item": {"command": {"arguments": [ID]}}}   (notification)
     textDocument/didFocus           {"textDocument": {"uri": U}} or {}           (notification)
     fastcoder/editRejected          {"item": {"command": {"arguments": [ID]}}}   (notification)
@@ -23,11 +25,19 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
   pause.
 - After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
   (`didShowInlineEdit`) and neither accepted nor rejected counts as ignored.
+- An answer may be about another file, whose version is null while the editor has it closed: open it, and show the edits
+  there. `elsewhere` {"title"} in the answer says that more files want the same change.
+- `fastcoder/editsElsewhere` gives the user's change at all its places, the document's own included, as one edit whose
+  places wait for confirmation where the client supports change annotations. Show a preview, and then run the command
+  `fastcoder.applyEdits` [ID]: the server compares every file with its text at the offer, and sends
+  `workspace/applyEdit` for those that are the same. A client that applies the edit itself runs NAME [ID]. Send
+  `fastcoder/editRejected` where the user says no. Clients that do not follow `fastcoder/status` get a code action.
 - A request whose document has changed before its answer came gets `[]`, as does every request while a newer one waits.
 """
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lsprotocol import types
@@ -38,12 +48,22 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason, Snapshot
 from fastcoder_lsp.core.bounds import MOST_CHANGES
-from fastcoder_lsp.edits.analogy import SOURCE as ANALOGY
-from fastcoder_lsp.edits.analogy import analogous
+from fastcoder_lsp.edits.analogy import without_model
+from fastcoder_lsp.edits.elsewhere import SOURCE as ELSEWHERE
+from fastcoder_lsp.edits.learned import kind_of
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.lsp.edits import OfferedFile
 from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.requests.ask import range_of, request_at_start
+from fastcoder_lsp.lsp.requests.elsewhere import (
+    APPLY_COMMAND,
+    all_files,
+    files_elsewhere,
+    nothing_elsewhere,
+    offer,
+    title_of,
+)
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Position, position_at
 from fastcoder_lsp.workspace.typed_secrets import types_secret
@@ -52,7 +72,19 @@ ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
 _TITLE: Final = "Accept the edit"
 _MOST_NAME: Final = 1_000  # characters of a language's name
 _TYPING_S: Final = 0.05  # between two looks whether the user still types: clients ask once after a change, some at once
+_ACTION: Final = "refactor.rewrite"
 _INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEdits:
+    """The edits of one file that are shown, the nearest to the cursor first; `others`: files that want the same."""
+
+    question: EditQuestion
+    edits: Sequence[Edit]
+    kind: str
+    is_open: bool = True
+    others: Sequence[OfferedFile] = ()
 
 
 async def inline_edit(session: Session, params: object) -> dict[str, object]:
@@ -61,6 +93,8 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
     invoked = at(params, "context", "triggerKind") == _INVOKED
     snapshot = session.documents.snapshot(uri)
     session.edits.counts.requests += 1
+    if invoked:
+        session.edits.gate.learned.wake()
     number = session.edits.counts.requests
     question = _question(session, snapshot, uri, version, position, invoked=invoked)
     while isinstance(question, Reason) and question.code == "edit-typing" and number == session.edits.counts.requests:
@@ -69,20 +103,48 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
     if isinstance(question, Reason) or snapshot is None:
         return _nothing(session, uri, position, question)
     settings = session.settings(session.folder_of(uri), question.language)
-    shown: Sequence[Edit] | Reason = reasons.no_edit_model(repeated=settings.edits_analogy)
-    if settings.edits_analogy and (repeated := analogous(question)):
-        shown = _worth_showing(session, question, EditAnswer(repeated, source=ANALOGY))
-    if session.documents.snapshot(uri) is not snapshot:
-        shown = reasons.changed()
-    elif not isinstance(shown, Reason):
-        return _sent(session, question, shown)
+    shown: ShownEdits | Reason = reasons.no_edit_model(repeated=settings.edits_analogy)
+    for ways in (_repeated, _repeated_elsewhere, _answered_by_model):
+        found = await ways(session, question, settings)
+        if session.documents.snapshot(uri) is not snapshot:
+            return _nothing(session, uri, position, reasons.changed())
+        if isinstance(found, ShownEdits):
+            return _sent(session, found)
+        shown = found or shown
+    return _nothing(session, uri, position, shown)
+
+
+async def _repeated(session: Session, question: EditQuestion, settings: Settings) -> ShownEdits | Reason | None:
+    """The user's repeated changes and the rest of a rename, in the same file; None where there are none."""
+    answer = without_model(question) if settings.edits_analogy else EditAnswer()
+    return _worth_showing(session, question, answer) if answer.edits else None
+
+
+async def _repeated_elsewhere(
+    session: Session, question: EditQuestion, settings: Settings
+) -> ShownEdits | Reason | None:
+    """The same in another file: the nearest one that wants them."""
+    if not settings.edits_analogy:
+        return None
+    offered, held = await files_elsewhere(session, question), None
+    for one in offered:
+        shown = _worth_showing(session, one.question, EditAnswer(one.edits, source=ELSEWHERE))
+        if isinstance(shown, ShownEdits):
+            others = [other for other in offered if other is not one]
+            return replace(shown, is_open=one.is_open, others=others)
+        held = shown
+    return held
+
+
+async def _answered_by_model(
+    session: Session, question: EditQuestion, settings: Settings
+) -> ShownEdits | Reason | None:
+    """The edit model's, if there is one."""
     if not settings.edits_model:
-        return _nothing(session, uri, position, shown)
-    answer = await _answer_of_model(session, question, settings)
-    if session.documents.snapshot(uri) is not snapshot:
-        return _nothing(session, uri, position, reasons.changed())
-    shown = _worth_showing(session, question, answer)
-    return _nothing(session, uri, position, shown) if isinstance(shown, Reason) else _sent(session, question, shown)
+        return None
+    if (held := session.edits.gate.unwanted(question, "model")) is not None:
+        return held
+    return _worth_showing(session, question, await _answer_of_model(session, question, settings))
 
 
 async def _answer_of_model(session: Session, question: EditQuestion, settings: Settings) -> EditAnswer:
@@ -98,6 +160,42 @@ async def _answer_of_model(session: Session, question: EditQuestion, settings: S
     if answer.ms:
         session.edits.spans.record(answer.ms)
     return answer
+
+
+async def edits_elsewhere(session: Session, params: object) -> dict[str, object]:
+    """`fastcoder/editsElsewhere`: the user asks for the same change at all other places of the repository."""
+    session.edits.gate.learned.wake()
+    return await _everywhere(session, params)
+
+
+async def _everywhere(session: Session, params: object) -> dict[str, object]:
+    uri, version, position = _place_of(params)
+    snapshot = session.documents.snapshot(uri)
+    question = _question(session, snapshot, uri, version, position, invoked=True)
+    if isinstance(question, Reason):
+        return nothing_elsewhere(question)
+    offered = await all_files(session, question)
+    if session.documents.snapshot(uri) is not snapshot:
+        return nothing_elsewhere(reasons.changed())
+    return offer(session, offered) if offered else nothing_elsewhere()
+
+
+async def code_action(session: Session, params: types.CodeActionParams) -> list[dict[str, object]]:
+    """`textDocument/codeAction`: the same, for editors without a plugin of ours."""
+    wanted = params.context.only
+    if wanted and not any(_ACTION.startswith(f"{kind}.") or kind == _ACTION for kind in wanted):
+        return []
+    start = params.range.start
+    place = {
+        "textDocument": {"uri": params.text_document.uri},
+        "position": {"line": start.line, "character": start.character},
+    }
+    found = await _everywhere(session, place)
+    if found["id"] is None:
+        return []
+    command = f"{APPLY_COMMAND}{session.client.command_suffix}"
+    made = {"title": found["title"], "command": command, "arguments": [found["id"]]}
+    return [{"title": found["title"], "kind": _ACTION, "command": made}]
 
 
 def did_show(session: Session, params: object) -> None:
@@ -164,17 +262,18 @@ def _question(
     return session.edits.gate.before(question, facts) or question
 
 
-def _worth_showing(session: Session, question: EditQuestion, answer: EditAnswer) -> Sequence[Edit] | Reason:
+def _worth_showing(session: Session, question: EditQuestion, answer: EditAnswer) -> ShownEdits | Reason:
     """The edits of an answer that are shown, the nearest to the cursor first; or why none is."""
     if not answer.edits:
         return answer.reason or reasons.no_edit()
     threshold = session.settings(session.folder_of(question.uri), question.language).edits_threshold
-    held = session.edits.gate.after(question, answer.edits, answer.probability, threshold, cut=answer.cut)
+    kind = kind_of(answer.source)
+    held = session.edits.gate.after(question, answer.edits, answer.probability, threshold, cut=answer.cut, kind=kind)
     if held is not None:
         return held
     shown = [edit for edit in answer.edits if not _is_ghost_text(edit, question)]
     shown.sort(key=lambda edit: max(edit.start - question.offset, question.offset - edit.end, 0))
-    return shown or reasons.ghost_text()
+    return ShownEdits(question, shown, kind) if shown else reasons.ghost_text()
 
 
 def _is_ghost_text(edit: Edit, question: EditQuestion) -> bool:
@@ -182,9 +281,10 @@ def _is_ghost_text(edit: Edit, question: EditQuestion) -> bool:
     return len(after) > len(text) and after.startswith(text[:offset]) and after.endswith(text[offset:])
 
 
-def _sent(session: Session, question: EditQuestion, edits: Sequence[Edit]) -> dict[str, object]:
-    document, snapshot = {"uri": question.uri, "version": question.version}, session.documents.snapshot(question.uri)
-    assert snapshot is not None, "its text is the question's"
+def _sent(session: Session, shown: ShownEdits) -> dict[str, object]:
+    question, edits = shown.question, shown.edits
+    document = {"uri": question.uri, "version": question.version if shown.is_open else None}
+    snapshot = Snapshot(question.uri, None, question.language, question.version, question.text)
     session.edits.reasons.shown(question.uri, position_at(question.text, question.offset, session.client.encoding))
     command = f"{ACCEPT_COMMAND}{session.client.command_suffix}"
     return {
@@ -195,8 +295,9 @@ def _sent(session: Session, question: EditQuestion, edits: Sequence[Edit]) -> di
                 "textDocument": document,
                 "command": {"title": _TITLE, "command": command, "arguments": [name]},
             }
-            for name, edit in zip(session.edits.send(question, edits), edits, strict=True)
-        ]
+            for name, edit in zip(session.edits.send(question, edits, shown.kind), edits, strict=True)
+        ],
+        **({"elsewhere": {"title": title_of(shown.others)}} if shown.others else {}),
     }
 
 

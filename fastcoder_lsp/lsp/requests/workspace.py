@@ -1,7 +1,7 @@
 """The start of a session, changes of folders and settings, and `workspace/executeCommand`."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -11,11 +11,13 @@ from pygls.exceptions import JsonRpcInvalidParams
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.requests.edits import ACCEPT_COMMAND, accepted
+from fastcoder_lsp.lsp.requests.elsewhere import APPLY_COMMAND, apply_edits
 from fastcoder_lsp.lsp.requests.reports import statistics, why_command
 from fastcoder_lsp.lsp.session import Session
 
 logger = logging.getLogger(__name__)
 
+_EDITS: Final = (ACCEPT_COMMAND, APPLY_COMMAND)
 SNOOZE_MINUTES: Final = 30  # how long a snooze lasts if the command names no time
 
 
@@ -60,18 +62,19 @@ def _pulled(session: Session, scopes: list[str | None], answer: object) -> None:
     session.refresh()
 
 
-def execute_command(session: Session, params: types.ExecuteCommandParams) -> object:
+async def execute_command(session: Session, params: types.ExecuteCommandParams) -> object:
     """Run one of our commands, with or without the client's suffix."""
     name = params.command.removesuffix(session.client.command_suffix)
     command = _COMMANDS.get(name)
     if command is None:
         raise JsonRpcInvalidParams(f"no such command: {params.command}")
-    return command(session, list(params.arguments or ()))
+    result = command(session, list(params.arguments or ()))
+    return await result if isinstance(result, Awaitable) else result
 
 
 def command_names(suffix: str, *, edits: bool) -> list[str]:
     """The commands' names, made unique by the client's suffix. `edits`: whether edits are suggested."""
-    return [f"{name}{suffix}" for name in _COMMANDS if edits or name != ACCEPT_COMMAND]
+    return [f"{name}{suffix}" for name in _COMMANDS if edits or name not in _EDITS]
 
 
 def _reload(session: Session, _: list[Any]) -> object:
@@ -106,4 +109,5 @@ _COMMANDS: Final[Mapping[str, Callable[[Session, list[Any]], object]]] = {
     "fastcoder.snooze": _snooze,
     "fastcoder.accepted": _accepted,
     ACCEPT_COMMAND: accepted,
+    APPLY_COMMAND: apply_edits,
 }

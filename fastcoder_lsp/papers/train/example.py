@@ -101,7 +101,7 @@ def trunk(tokens: Ids) -> tuple[Ids, Ids]:
 
 
 FIM_SHARE = 0.5
-"""The share of windows that are re-ordered, half of them each way (SDSAT, section 4: PSM and SPM 25 % each)."""
+"""The share of windows that are re-ordered, half of them each way (SDSAT, section 3.1: PSM and SPM 25 % each)."""
 HELD_OUT_SHARE, HELD_OUT_MOST = 0.05, 24
 SHORTEST = 24  # tokens of a window worth a pass
 MARGIN = 8  # tokens left for control tokens, and for those that tokenizing a cut text adds

@@ -1,10 +1,10 @@
 """From examples to losses: forward passes through a transformers model, and the loss terms from its logits.
 
-The terms are cross-entropy, and the consistency loss of Kou et al. 2024 (CLLM), equations 3 to 6. `tests/papers/train`
-holds formulas and gradients against a naive version in float64. The gradients are written out because of the
-vocabulary: of 150,000 tokens, a row's probabilities in fp32 weigh as much as hundreds of its hidden states. With
-autograd, each of a loss's five intermediate results keeps all rows of them; here a few rows at a time are computed,
-forward and backward, and only the logits are kept.
+The terms are cross-entropy, and the consistency loss of Kou et al. 2024 (CLLM, arXiv 2403.00835), equations 4 to 7.
+`tests/papers/train` holds formulas and gradients against a naive version in float64. The gradients are written out
+because of the vocabulary: of 150,000 tokens, a row's probabilities in fp32 weigh as much as hundreds of its hidden
+states. With autograd, each of a loss's five intermediate results keeps all rows of them; here a few rows at a time are
+computed, forward and backward, and only the logits are kept.
 
 Packed, all examples of a pass form one row; a node sees its ancestors alone (a 4-D mask), and its position is its
 depth. Models whose attention takes no such mask (recurrent ones, for example) run each branch as a text of its own: the

@@ -139,9 +139,9 @@ class PaperSettings:
 
 
 PUBLISHED: dict[Method, PaperSettings] = {
-    # SDSAT, section 4.1: 4 M tokens a batch of sequences of 16,384; 400 of 2,000 steps; 5e-5 to 1e-5.
+    # SDSAT (2403.18647v2), section 3.2: 4 M tokens a batch of sequences of 16,384; 400 of 2,000 steps; 5e-5 to 1e-5.
     "sdsat": PaperSettings(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
-    # CLLM, appendix A: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
+    # CLLM's train_cllm.sh: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
     "cllm": PaperSettings(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
     # DistillSpec's own constants were not at hand: these are usual ones for students of some 100 M parameters.
     "distill": PaperSettings(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),

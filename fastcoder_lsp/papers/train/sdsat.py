@@ -1,7 +1,7 @@
 """SDSAT's examples: text in which adaptive tokens replace words, so that the model learns to guess ahead.
 
-Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*, section
-3.2. Three ways to show windows of adaptive tokens:
+Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens* (arXiv
+2403.18647v2), section 2.2. Three ways to show windows of adaptive tokens:
 - `improved`, the paper's: two streams, one plain with the loss on all tokens, one with windows and the loss on the
   replaced positions alone. loss = ½ (plain + w · masked).
 - `basic`, the paper's for comparison: one stream with windows, the loss on everything.

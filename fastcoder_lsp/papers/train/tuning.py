@@ -30,7 +30,7 @@ from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 
 CPU_TRAJECTORIES = 400
-PUBLISHED_TRAJECTORIES = 100_000  # CLLM, figure 4: from 20,000 on it pays
+PUBLISHED_TRAJECTORIES = 100_000  # CLLM (arXiv 2403.00835), table 4
 TRIES = 4
 """Most prompts, as a multiple of the trajectories wanted: where nearly all outputs loop, there is little to learn."""
 

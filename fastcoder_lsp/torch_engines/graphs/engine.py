@@ -243,7 +243,7 @@ class StaticEngine(TreeEngine, Preparing):
         width = plan.step_width(nodes)
         size = width, plan.bucket(len(self._cached), width)
         sampled = sampler.temperature > 0
-        nucleus = sampled and (sampler.top_k > 0 or sampler.top_p < 1.0)
+        nucleus = sampled and sampler.trims
         kind = sampled, nucleus, sampled and sampler.top_k > HEAD, bound, top_k
         # Comparing is cheaper than making one, and the same object is found faster in the dictionary.
         found = self._programs.get((size, kind))

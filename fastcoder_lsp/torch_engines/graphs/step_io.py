@@ -23,7 +23,7 @@ from fastcoder_lsp.kernels import kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
 from fastcoder_lsp.torch_engines.graphs.device import Device
 
-HEAD = 5  # numbers before the rows: cached, noise, top-k, temperature, top-p
+HEAD = 6  # numbers before the rows: cached, noise, top-k, temperature, top-p, least
 FLOATS = 3  # where the floats begin; they lie in the same buffer, bit for bit
 EDGES = 2  # columns of a stretch beside the rows: the cached text before them, and the padding behind them
 FAR = 1 << 40  # a place that no row has
@@ -89,6 +89,7 @@ class Inputs:
     top_k: torch.Tensor
     temperature: torch.Tensor
     top_p: torch.Tensor
+    least: torch.Tensor
     ids_T: torch.Tensor  # embeddings to take
     positions_T: torch.Tensor  # in the text
     slots_T: torch.Tensor  # of keys and values
@@ -136,7 +137,7 @@ class StepInput:
         if sampler is not self._sampler:  # usually the last step's
             self._sampler = sampler
             ints[1:3] = (start_of(sampler.seed), sampler.top_k)
-            self._floats[:] = (sampler.temperature or 1.0, sampler.top_p)
+            self._floats[:] = (sampler.temperature or 1.0, sampler.top_p, sampler.least)
         tokens_N, parents_N = np.array(tokens, np.int64), np.array(parents, np.int64)
         sound = lay_out(tokens_N, parents_N, pending, cached, width, self._vocabulary, ints, self._free)
         assert sound, "rows hang from rows before them, and what is decided is a chain"
@@ -149,7 +150,7 @@ class StepInput:
     def view(self, width: int) -> Inputs:
         """The tensors that a program of `width` rows reads."""
         cached, noise, top_k = self._device[:FLOATS].unbind()
-        temperature, top_p = self._device[FLOATS:HEAD].view(torch.float64).unbind()
+        temperature, top_p, least = self._device[FLOATS:HEAD].view(torch.float64).unbind()
         rows_3T, stretches = self._device[HEAD : input_size(width)].tensor_split([3 * width])
         ids_T, positions_T, slots_T = rows_3T.view(3, width).unbind()
         return Inputs(
@@ -158,6 +159,7 @@ class StepInput:
             top_k=top_k,
             temperature=temperature,
             top_p=top_p,
+            least=least,
             ids_T=ids_T,
             positions_T=positions_T,
             slots_T=slots_T,

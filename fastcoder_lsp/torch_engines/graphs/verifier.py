@@ -87,7 +87,7 @@ class StepVariant:
     """A step's request besides every row's choice; each combination is a program of its own."""
 
     sampled: bool = False  # by noise, else greedy
-    nucleus: bool = False  # under top-k or top-p, with `whole` vocabularies sorted for it
+    nucleus: bool = False  # under top-k, top-p or min-p, with `whole` vocabularies sorted for it
     whole: bool = False
     bound: bool = False  # some rows may be followed only by certain ids
     top_k: int = 0  # best ids of every row
@@ -96,7 +96,7 @@ class StepVariant:
 def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: StepVariant) -> torch.Tensor:
     """The choice of every row, drawn with the noise of the position after it; [T].
 
-    Under top-k or top-p it reads only the best ids unless `ask.whole`: a row that needs more chooses `UNDECIDED`.
+    Under top-k, top-p or min-p it reads only the best ids unless `ask.whole`: a row needing more chooses `UNDECIDED`.
     """
     parts = zip(torch.split(logits_TV, ROWS), torch.split(inputs.positions_T + 1, ROWS), strict=True)
     return torch.cat([_choose(part_TV, after_T, inputs, keys_V, ask) for part_TV, after_T in parts])
@@ -130,13 +130,15 @@ def _among_best(logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, 
     enough = inputs.top_p * mass_T1
     in_top_p = (inputs.top_p >= 1.0) | (held_TK - weights_TK < enough) | (rank_K == 0)
     noisy_TK = scaled_TK + gumbel(inputs.noise, after_T, keys_V[ids_TK])
-    drawn_T1 = torch.where(in_top_k_K & in_top_p, noisy_TK, -torch.inf).argmax(1, keepdim=True)
+    likely_TK = scaled_TK >= scaled_TK[:, :1] + inputs.least
+    drawn_T1 = torch.where(in_top_k_K & in_top_p & likely_TK, noisy_TK, -torch.inf).argmax(1, keepdim=True)
     known = (~all_of_them & (inputs.top_k <= count)) | ((inputs.top_p < 1.0) & (held_TK[:, -1:] >= enough))
+    known |= (all_of_them | (inputs.top_p >= 1.0)) & ~likely_TK[:, -1:]
     return torch.where(known, ids_TK.gather(1, drawn_T1), UNDECIDED)[:, 0]
 
 
 def _nucleus(scaled_TV: torch.Tensor, inputs: Inputs) -> torch.Tensor:
-    """Which ids top-k and then top-p keep; ties at an edge go to the lower id."""
+    """Which ids top-k, then top-p, then min-p keep; ties at an edge go to the lower id."""
     vocabulary = scaled_TV.shape[1]
     best_first, order_TV = scaled_TV.sort(dim=1, descending=True, stable=True)
     rank_V = torch.arange(vocabulary, device=scaled_TV.device)
@@ -144,4 +146,5 @@ def _nucleus(scaled_TV: torch.Tensor, inputs: Inputs) -> torch.Tensor:
     weights = torch.where(in_top_k_V, (best_first - best_first[:, :1]).exp(), 0.0)
     before = weights.cumsum(1) - weights
     in_top_p = (inputs.top_p >= 1.0) | (before < inputs.top_p * weights.sum(1, keepdim=True)) | (rank_V == 0)
-    return torch.zeros_like(scaled_TV, dtype=torch.bool).scatter_(1, order_TV, in_top_k_V & in_top_p)
+    likely_TV = best_first >= best_first[:, :1] + inputs.least
+    return torch.zeros_like(scaled_TV, dtype=torch.bool).scatter_(1, order_TV, in_top_k_V & in_top_p & likely_TV)
