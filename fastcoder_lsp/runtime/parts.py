@@ -229,10 +229,11 @@ class Runtime:
         self.closing()
 
     def forget(self, uri: str) -> None:
-        """Drop the state of a closed document; its prompt stays as long as its cache, in case it is opened again."""
-        self.drafter.forget(uri)
+        """Close a document; its prompt, and what it taught the drafter, stay as long as its KV cache."""
+        self.drafter.keep()
         for given_up in self.slots.forget(uri):
             self.prompts.forget(given_up)
+            self.drafter.forget(given_up)
 
     def rename(self, old: str, new: str) -> None:
         """Carry over the state of a renamed document."""

@@ -9,7 +9,7 @@ import pytest
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Rewrite, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import auto
-from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, evidence
+from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, evidence, preferences
 from fastcoder_lsp.draft.auto.evidence import SOURCES
 from fastcoder_lsp.draft.auto.sources import DrafterSource, RetrievalRule, StoreSource
 from fastcoder_lsp.draft.base import NoDrafter, Pinned, nothing
@@ -204,7 +204,7 @@ def test_compiled_code_always_gets_the_same_types(tmp_path: Path, monkeypatch: p
 
     watch(auto, "grow")
     watch(evidence, "_judge")
-    watch(evidence, "_learn")
+    watch(preferences, "_learn")
     corpus = np.array([3, 5, 7, 3, 5, 8, -1], np.int32)
     full = replace(pinned([[1, 2, 7, 7]], [[5, 6, 8, 8]]), frozen=lambda shape: build(corpus, shape))
     table = tmp_path / "table.npz"

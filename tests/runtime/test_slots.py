@@ -6,14 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.core import DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import MAX_CLOSED, Slots
+from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime import load
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.torch_engines.graphs.build import build
 from tests.completion.simulated import Clock
-from tests.completion.toys import Letters
+from tests.completion.toys import QUICK, Letters, toy_runtime
 from tests.papers import own_weights
 from tests.scheduling.shared import Caches
 from tests.torch_engines.graph_parts import MeanDevice, tiny_recipe
@@ -51,6 +52,26 @@ def test_a_closed_documents_cache_serves_when_it_opens_again() -> None:
     assert slots.forget("open.py") == ("2.py",), "its prompt goes with it"
     slots.close()
     assert not engines.engines
+
+
+def test_what_a_document_taught_the_drafter_stays_as_long_as_its_cache() -> None:
+    drafter = SuffixDrafter()
+    runtime = toy_runtime(Model(caches(), Letters(), QUICK), drafter=drafter)
+
+    def drafted(uri: str) -> bool:
+        drafter.begin(DraftContext([7, 1], 2, uri))
+        return bool(drafter.propose(DraftContext([7, 1], 2, uri), 4).tokens)
+
+    runtime.engine_for("a.py")
+    drafter.begin(DraftContext([7], 1, "a.py"))
+    drafter.observe(DraftTree.chain([7]), Verified((), (1, 2, 3)))
+    assert drafted("a.py")
+    for number in range(MAX_CLOSED):
+        runtime.forget(f"{number}.py" if number else "a.py")
+        assert drafted("a.py")
+        runtime.engine_for(f"{number + 1}.py")
+    runtime.forget(f"{MAX_CLOSED}.py")
+    assert not drafted("a.py")
 
 
 def test_a_renamed_document_takes_its_cache_along() -> None:

@@ -7,7 +7,7 @@ gains: at no row at all if drafting does not pay.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,11 +31,9 @@ from fastcoder_lsp.draft.auto.evidence import (
     EvidenceCounts,
     GrownNodes,
     Priors,
-    RowTable,
-    learn,
-    new_table,
     shipped_priors,
 )
+from fastcoder_lsp.draft.auto.preferences import PreferenceCache, new_table
 from fastcoder_lsp.draft.auto.sources import (
     DEPTH,
     ContinuationSource,
@@ -140,15 +138,6 @@ AUTO = Specification(
 )
 
 
-@dataclass(slots=True)
-class _DocumentState:
-    """Outputs in a document, and the model's best next tokens there, by the last token and by the last two."""
-
-    past: TokenChain
-    recycled: RowTable = field(default_factory=new_table)
-    pairs: RowTable = field(default_factory=new_table)
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """A draft whose step is not observed yet: the text's length before it, its tree, and how much was drafted."""
@@ -185,7 +174,7 @@ class AutoDrafter(Drafter):
         piece: Callable[[int], bytes] = no_piece,
     ) -> None:
         params = parameters or AutoParameters()
-        self._documents = PerDocument(lambda: _DocumentState(TokenChain(params.history)))
+        self._documents = PerDocument(lambda: PreferenceCache(TokenChain(params.history)))
         super().__init__(AUTO, self._documents)
         self._pin, self._parameters = pin, params
         self._costs = costs if params.width == "cost" else None
@@ -279,7 +268,7 @@ class AutoDrafter(Drafter):
         self._text.extend(verified.emitted[len(self._text) - start :])
         if verified.top_ids_NK is not None and verified.top_logits_NK is not None:
             before = int(self._text.tokens[start - tree.pending - 1]) if start > tree.pending else -1
-            learn(self._document.recycled, self._document.pairs, tree, before, verified)
+            self._document.learn(tree, before, verified)
         while self._steps and self._steps[0].start <= start:
             step = self._steps.popleft()
             if self._parameters.learns and step.drafted and step.start == start:

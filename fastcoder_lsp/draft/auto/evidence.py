@@ -1,11 +1,11 @@
-"""The evidence of the sources for a token, sorted into cells; how often each cell was right; the remembered rows.
+"""The evidence of the sources for a token, sorted into cells, and how often each cell was right.
 
 A hit tells the length of its match, the share of the source's hits (weighted by match length) that go on with the
 token, and the number of hits. A table tells the token's rank in its row, and how sure the model was. A source with
 evidence at a node, but not for this token, tells that, too. Each cell has log odds, learnt by counting; the counts are
 kept on disk, one small file for each model and workspace.
 
-Legend: S sources, C cells, M slots of a table, R ranks, N nodes, K candidates of a row.
+Legend: S sources, C cells, N nodes.
 """
 
 import json
@@ -19,8 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastcoder_lsp.core import DraftTree, Verified
-from fastcoder_lsp.core.arrays import Float64s, Floats, Int8s, Int32s, Int64s
+from fastcoder_lsp.core.arrays import Float64s, Floats, Int32s
 from fastcoder_lsp.core.files import appearing, private_folder, read_cached
 from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, FROM_PROMPT, FROM_RECYCLING, FROM_REPOSITORY, Source
 from fastcoder_lsp.kernels import inlined, kernel
@@ -47,8 +46,7 @@ VERSION = 2  # version of the file of counts, and of the priors that they correc
 PRIORS = "priors.json"  # beside this file; made by `fastcoder-lsp bench priors`, see docs/drafters.md
 RANKS = 8  # candidates that are kept of a row
 SURENESS = 10  # levels of sureness of a candidate, 0 the surest
-_EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
-_NO_TOKEN = np.int64(-1)  # no token, in the type of keys: numba infers types from constants (`kernels.NONE`)
+SURENESS_EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
 
 
 @inlined
@@ -255,118 +253,3 @@ def _judge(
         above = following
         right += 1
     return right
-
-
-class RowTable(NamedTuple):
-    """The model's best next tokens after one token or two, with its sureness of each; a full table starts anew.
-
-    Token Recycling's matrix (Luo et al. 2024, section 3.1), also by the last *two* tokens. A negative key is an empty
-    slot.
-    """
-
-    keys_M: Int64s
-    ids_MR: Int32s
-    sure_MR: Int8s
-    filled: Int64s
-
-
-def new_table(slots: int = 8192) -> RowTable:
-    """An empty table; `slots` is a power of two, and at most three quarters of them are filled."""
-    return RowTable(
-        np.full(slots, -1, np.int64),
-        np.full((slots, RANKS), -1, np.int32),
-        np.zeros((slots, RANKS), np.int8),
-        np.zeros(1, np.int64),
-    )
-
-
-def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, verified: Verified) -> None:
-    """Put the rows of a verified tree into both tables; `before` is the token before the tree (-1: none).
-
-    Of several rows with one key the last counts; the accepted ones come last, because they belong to the text.
-    """
-    _learn(
-        by_token,
-        by_pair,
-        np.array(tree.tokens, np.int64),
-        np.array(tree.parents, np.int64),
-        before,
-        np.array(verified.path, np.int64),
-        np.ascontiguousarray(verified.top_ids_NK, np.int64),
-        np.ascontiguousarray(verified.top_logits_NK, np.float32),
-        np.empty(RANKS, np.int8),
-    )
-
-
-@inlined
-def key_of(before: Any, token: Any) -> Any:
-    """The key of two tokens, or of one where `before` is -1."""
-    return ((np.int64(before) + 1) << 32) | np.int64(token)
-
-
-@inlined
-def find(keys_M: Any, key: Any) -> Any:
-    """The slot of `key`, or the empty one where it would be."""
-    mask = len(keys_M) - 1
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    slot = np.int64(mixed >> np.uint64(40)) & mask
-    while keys_M[slot] != -1 and keys_M[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@FixedTypes
-@kernel
-def _learn(
-    by_token: Any,
-    by_pair: Any,
-    tokens_N: Any,
-    parents_N: Any,
-    before: Any,
-    path: Any,
-    ids_NK: Any,
-    logits_NK: Any,
-    sure_R: Any,
-) -> None:
-    """`learn`, compiled; `sure_R` is scratch."""
-    for place in range(len(tokens_N) + len(path)):
-        node = place if place < len(tokens_N) else path[place - len(tokens_N)]
-        if ids_NK[node, 0] < 0 or tokens_N[node] < 0:
-            continue
-        _rate(logits_NK[node], sure_R)
-        _put(by_token, key_of(_NO_TOKEN, tokens_N[node]), ids_NK[node], sure_R)
-        above = np.int64(before) if parents_N[node] < 0 else tokens_N[parents_N[node]]
-        if above >= -1:
-            _put(by_pair, key_of(above, tokens_N[node]), ids_NK[node], sure_R)
-
-
-@inlined
-def _rate(logits_K: Any, sure_R: Any) -> None:
-    total = 0.0
-    for k in range(len(logits_K)):
-        total += np.exp(logits_K[k] - logits_K[0])
-    for k in range(min(len(sure_R), len(logits_K))):
-        sure_R[k] = _sureness(np.exp(logits_K[k] - logits_K[0]) / total)
-
-
-@inlined
-def _put(rows: Any, key: Any, ids_K: Any, sure_R: Any) -> None:
-    slot = find(rows.keys_M, key)
-    if rows.keys_M[slot] == -1:
-        if 4 * rows.filled[0] >= 3 * len(rows.keys_M):
-            rows.keys_M[:] = -1
-            rows.filled[0] = 0
-            slot = find(rows.keys_M, key)
-        rows.keys_M[slot] = key
-        rows.filled[0] += 1
-    for k in range(rows.ids_MR.shape[1]):
-        rows.ids_MR[slot, k] = ids_K[k] if k < len(ids_K) else -1
-        rows.sure_MR[slot, k] = sure_R[k]
-
-
-@inlined
-def _sureness(share: Any) -> Any:
-    for kind in range(SURENESS - 1):
-        if share >= _EDGES[kind]:
-            return kind
-    return SURENESS - 1

@@ -27,12 +27,10 @@ from fastcoder_lsp.draft.auto.evidence import (
     TEXT,
     EvidenceWeights,
     GrownNodes,
-    RowTable,
-    find,
     hits_cell,
-    key_of,
     length_bucket,
 )
+from fastcoder_lsp.draft.auto.preferences import RowTable, find, key_of
 from fastcoder_lsp.draft.matching import Chains
 from fastcoder_lsp.kernels import NONE, inlined, kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
@@ -171,8 +169,8 @@ def _from_rows(continuations: Any, following: Any, head: Any, depth: Any, branch
 @inlined
 def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> Any:
     """The model's own candidates after a token or two. Returns the count and the cell of tokens not among them."""
-    slot = find(rows.keys_M, key)
-    if rows.keys_M[slot] != key:
+    slot = find(rows, key)
+    if slot < 0:
         return count, np.int32(-1)
     for rank in range(rows.ids_MR.shape[1]):
         token = rows.ids_MR[slot, rank]
