@@ -40,12 +40,13 @@ class DocumentSession(ServiceListener):
     """A completion service and its document."""
 
     def __init__(self, number: int, open_host: OpenSessionHost) -> None:
-        self.uri = f"http-client:/document/{number}"
+        self._place = f"http-client:/document/{number}"
+        self.uri = self._place
         self.state = Status("starting")
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
         self.hear: Callable[[str], object] | None = None  # receives a raw answer's lines so far, on the host's thread
         self.service = CompletionService(open_host, self)
-        self._version = 0
+        self._version = self._documents = 0
         self._tokens: int | None = None
         self._uris = dict[str, None]()
 
@@ -68,6 +69,8 @@ class DocumentSession(ServiceListener):
             for uri in self._uris:
                 self.service.document_closed(uri)
             self._uris.clear()
+            self._documents += 1  # a closed document's drafts may stay for a while
+            self.uri = f"{self._place}.{self._documents}"
         self.busy, self.lines = True, lines
 
     def request(self, infill: InfillRequest, at_most: int) -> CompletionRequest:

@@ -92,8 +92,9 @@ class SelfDrafter(Drafter):
 
     @override
     def begin(self, context: DraftContext) -> None:
-        """Restart the noise; the threshold stays, for it is about the model."""
+        """Restart the noise and the threshold: as it follows a text, another one's would shorten all drafts here."""
         self._drafted = 0
+        self._threshold, self._share = self._parameters.threshold, self._parameters.accepted
         self._noise = np.random.default_rng([context.sampler.seed & 0xFFFFFFFF, len(context.tokens), 1])
 
     @override

@@ -1,13 +1,13 @@
 """A drafter is what its specification and docs/drafters.md say, and keeps state for each document."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.core import DraftContext, Tokens
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.documents import MAX_DOCUMENTS
 from fastcoder_lsp.draft.auto.evidence import GROUPED
@@ -177,3 +177,26 @@ def test_what_is_kept_is_bounded_over_documents(name: str) -> None:
             trees(drafter, f"file{number}", tokens=4)
 
     assert after(name, "d", many) == after(name, "other", many)
+
+
+class Elsewhere(RepetitiveEngine):
+    """Text as predictable as its base's, but another one."""
+
+    def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
+        odd = sum(tokens) % 11 == 0
+        return among[(tokens[-1] * 5 + tokens[-2 if len(tokens) > 1 else -1] * 11 + odd + 3) % len(among)]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_drafts_keep_no_habits_of_other_documents(name: str) -> None:
+    """What other documents taught costs a new one at most a twentieth of its tokens a pass."""
+
+    def tokens_a_pass(others: int) -> float:
+        drafter = make(name, UNTIMED if name == "auto" else PARTS)
+        for number in range(others):
+            other = request((3 + number, 5, 8), 100, nodes=16, document=f"other{number}")
+            decode(Elsewhere(), drafter, other, lambda: False)
+        result = decode(RepetitiveEngine(), drafter, request((1, 2), 300, nodes=16), lambda: False)
+        return len(result.tokens) / result.counts.steps
+
+    assert tokens_a_pass(others=20) >= 0.95 * tokens_a_pass(others=0)
