@@ -31,6 +31,7 @@ BENCHMARKS = {
     "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
     "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
     "edits": "next edits: recorded answers of published models, by cursortab's cases and rule",
+    "imports": "missing imports: removed ones offered again, offers where none is missing",
     "peers": "our engine beside llama.cpp's server, transformers and Ollama, on the same prompts and keys",
 }
 """Name → a line of help."""

@@ -288,6 +288,12 @@ class Settings:
         "After you make the same change twice, suggest it at similar places of the file. Needs no edit model.",
         strict="low",
     )
+    edits_imports: bool = _row(
+        True,
+        Scope.WORKSPACE,
+        "Suggest the imports that your last changes need, as the workspace's files write them. Needs no edit model.",
+        strict="low",
+    )
     edits_automatic: bool = _row(
         True,
         Scope.WORKSPACE,

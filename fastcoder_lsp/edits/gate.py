@@ -120,7 +120,7 @@ class EditGate:
             return Reason("edit-blank", "The edit changes blank lines only.", "")
         if (reason := self.unwanted(question, kind)) is not None:
             return reason
-        if not question.invoked and (reason := self._blocking_reason(question, patches)) is not None:
+        if not question.invoked and (reason := self._blocking_reason(question, patches, kind)) is not None:
             return reason
         if probability < threshold:
             return Reason(
@@ -145,11 +145,11 @@ class EditGate:
         """The user accepted an edit: the pause after a rejection ends."""
         self._rejected_ms = float("-inf")
 
-    def _blocking_reason(self, question: EditQuestion, patches: Sequence[Patch]) -> Reason | None:
+    def _blocking_reason(self, question: EditQuestion, patches: Sequence[Patch], kind: str) -> Reason | None:
         """The rule about interruptions that holds back an edit which nobody has asked for."""
         cursor = question.text.count("\n", 0, question.offset)
         added, deleted = sum(len(patch.new) for patch in patches), sum(len(patch.old) for patch in patches)
-        if not deleted and all(patch.line < cursor for patch in patches):
+        if kind != "import" and not deleted and all(patch.line < cursor for patch in patches):
             return Reason("edit-above", "The edit only inserts lines above the cursor.", _BY_KEY)
         above = all(patch.line + len(patch.old) <= cursor for patch in patches)
         if above and min(added, deleted) > MOST_ABOVE:

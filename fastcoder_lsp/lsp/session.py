@@ -36,6 +36,7 @@ from fastcoder_lsp.lsp.capabilities import EditorFeatures, Registrar, offers_pop
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.edits import NextEdits
 from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.import_files import ImportFiles
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.settings_watch import SettingsWatch
 from fastcoder_lsp.lsp.status import Outcomes, Reporter, Snooze, notify_late
@@ -207,6 +208,7 @@ class Session:
         self._edited_s = -math.inf
         self._rules: dict[str | None, ReadingRules] = {}
         self.edits = NextEdits(self._may_remember, self._judge_unfinished, self.usage)
+        self.imports = ImportFiles()
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: tuple[Problem, ...] = ()
@@ -300,6 +302,7 @@ class Session:
         settings = self.settings()
         self._tell_what_waits(self._active, settings, had_popup=had_popup)
         self.edits.history.rules_changed()
+        self.imports.use(self._folder_settings())
         if not self.wants_edits():
             self.edits.clear()
         if made_from(settings) != made_from(self._active):
@@ -343,6 +346,7 @@ class Session:
         self._closed_documents.stop()
         self.snooze.stop()
         self.usage.close()
+        self.imports.stop()
         self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Use ----------------------------------------------------------------------------------------------------------
@@ -395,10 +399,15 @@ class Session:
         if document is None or path is None:
             return
         self.service.host.send(DocumentChanged(path, document.clean_text))
+        if (folder := self.folder_of(uri)) is not None:
+            settings, roots = self.settings(folder, document.language), self.folders.paths()
+            self.imports.document(folder.path, settings, roots, path, document.language, document.clean_text)
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """Files on the disk changed, as the client reports."""
-        self.service.host.send(FilesChanged(tuple(path for uri in uris if (path := path_of(uri)) is not None)))
+        paths = tuple(path for uri in uris if (path := path_of(uri)) is not None)
+        self.service.host.send(FilesChanged(paths))
+        self.imports.files_changed(paths)
 
     def document_closed(self, uri: str, text: str) -> None:
         """Drop the document's state after a grace, unless it turns out to be renamed."""
@@ -406,6 +415,7 @@ class Session:
         path = path_of(uri) if uri.startswith("file:") else None
         if path is not None:
             self.service.host.send(DocumentClosed(path))
+            self.imports.closed(path)
         self._closed_documents.closed(uri, text)
 
     def document_renamed(self, old: str, new: str) -> None:
@@ -492,4 +502,4 @@ def _file_of(problem: Problem) -> str:
 
 
 def _wants_edits(settings: Settings) -> bool:
-    return bool(settings.edits_model) or settings.edits_analogy
+    return bool(settings.edits_model) or settings.edits_analogy or settings.edits_imports

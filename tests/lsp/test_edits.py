@@ -217,7 +217,7 @@ def _told_of_edits(client: RawClient) -> list[bool]:
 async def test_only_servers_that_suggest_edits_say_so() -> None:
     """VS Code registers commands for the whole window, where another extension may have the name."""
     name = "github.copilot.didAcceptCompletionItem"
-    without: Json = {"edits.analogy": False}
+    without: Json = {"edits.analogy": False, "edits.imports": False}
     async with initialized(initializationOptions=without) as client:
         plain = client.answers[1][0]["result"]["capabilities"]
         for on in (False, True):

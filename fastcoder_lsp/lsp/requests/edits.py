@@ -19,8 +19,8 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 - A range is minimal: it may begin and end in the middle of a line. It may lie out of the visible part of the document.
 - An edit that only inserts text at the cursor is never sent: ghost text (`textDocument/inlineCompletion`) shows it.
 - NAME is `github.copilot.didAcceptCompletionItem` with the client's `commandSuffix`. The server offers the command, and
-  says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set or
-  `edits.analogy` is on at `initialize`; later `edits` in `fastcoder/status` says whether one of them is.
+  says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set, or
+  `edits.analogy` or `edits.imports` is on, at `initialize`; later `edits` in `fastcoder/status` says whether one is.
 - The same question about the same version is answered at once. One that comes while the user types is answered after a
   pause.
 - After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
@@ -50,6 +50,9 @@ from fastcoder_lsp.core import Reason, Snapshot
 from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.analogy import without_model
 from fastcoder_lsp.edits.elsewhere import SOURCE as ELSEWHERE
+from fastcoder_lsp.edits.imports.missing import SOURCE as IMPORTS
+from fastcoder_lsp.edits.imports.missing import missing_imports
+from fastcoder_lsp.edits.imports.unused import unused_imports
 from fastcoder_lsp.edits.learned import kind_of
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
@@ -71,6 +74,8 @@ from fastcoder_lsp.workspace.typed_secrets import types_secret
 ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
 _TITLE: Final = "Accept the edit"
 _MOST_NAME: Final = 1_000  # characters of a language's name
+_IMPORTS_MAY: Final = frozenset({"edit-pasted", "edit-deletion"})
+"""Reasons that hold back other edits: pasted text may lack imports, and a deletion may leave one unused."""
 _TYPING_S: Final = 0.05  # between two looks whether the user still types: clients ask once after a change, some at once
 _ACTION: Final = "refactor.rewrite"
 _INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
@@ -103,10 +108,11 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
     if isinstance(question, Reason) or snapshot is None:
         return _nothing(session, uri, position, question)
     settings = session.settings(session.folder_of(uri), question.language)
-    shown: ShownEdits | Reason = reasons.no_edit_model(repeated=settings.edits_analogy)
-    for ways in (_repeated, _repeated_elsewhere, _answered_by_model):
+    held = session.edits.gate.before(question, session.edits.history.facts(uri, session.edits.clock()))
+    shown: ShownEdits | Reason = held or reasons.no_edit_model(repeated=settings.edits_analogy)
+    for ways in (_imports,) if held else (_repeated, _imports, _repeated_elsewhere, _answered_by_model):
         found = await ways(session, question, settings)
-        if session.documents.snapshot(uri) is not snapshot:
+        if _has_changed(session, question):
             return _nothing(session, uri, position, reasons.changed())
         if isinstance(found, ShownEdits):
             return _sent(session, found)
@@ -118,6 +124,16 @@ async def _repeated(session: Session, question: EditQuestion, settings: Settings
     """The user's repeated changes and the rest of a rename, in the same file; None where there are none."""
     answer = without_model(question) if settings.edits_analogy else EditAnswer()
     return _worth_showing(session, question, answer) if answer.edits else None
+
+
+async def _imports(session: Session, question: EditQuestion, settings: Settings) -> ShownEdits | Reason | None:
+    """The imports that the last changes need, or those that they left unused; None where there are none."""
+    folder = session.folder_of(question.uri)
+    table = session.imports.table(folder.path, question.language) if folder is not None else None
+    if table is None or not settings.edits_imports:
+        return None
+    edits = missing_imports(question, table) or unused_imports(question)
+    return _worth_showing(session, question, EditAnswer(edits, source=IMPORTS)) if edits else None
 
 
 async def _repeated_elsewhere(
@@ -145,6 +161,12 @@ async def _answered_by_model(
     if (held := session.edits.gate.unwanted(question, "model")) is not None:
         return held
     return _worth_showing(session, question, await _answer_of_model(session, question, settings))
+
+
+def _has_changed(session: Session, question: EditQuestion) -> bool:
+    """Whether the question's text is not the document's any more; its indentation may have become known meanwhile."""
+    now = session.documents.snapshot(question.uri)
+    return now is None or (now.version, now.text) != (question.version, question.text)
 
 
 async def _answer_of_model(session: Session, question: EditQuestion, settings: Settings) -> EditAnswer:
@@ -231,7 +253,7 @@ def _question(
     if snapshot is None or document is None or (version is not None and version != document.version):
         return reasons.changed()
     settings = session.settings(session.folder_of(uri), snapshot.language)
-    if not (settings.edits_model or settings.edits_analogy):
+    if not (settings.edits_model or settings.edits_analogy or settings.edits_imports):
         return reasons.no_edit_model()
     policy = session.policy(uri, snapshot.language)
     if not invoked and policy.quiet.snoozed:
@@ -259,7 +281,8 @@ def _question(
         history=history,
         invoked=invoked,
     )
-    return session.edits.gate.before(question, facts) or question
+    held = session.edits.gate.before(question, facts)
+    return question if held is None or (settings.edits_imports and held.code in _IMPORTS_MAY) else held
 
 
 def _worth_showing(session: Session, question: EditQuestion, answer: EditAnswer) -> ShownEdits | Reason:

@@ -37,6 +37,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'edits.model', scope: 'machine', default: "" },
     { name: 'edits.threshold', scope: 'workspace', default: 0.7 },
     { name: 'edits.analogy', scope: 'workspace', default: true },
+    { name: 'edits.imports', scope: 'workspace', default: true },
     { name: 'edits.automatic', scope: 'workspace', default: true },
     { name: 'where.middle_of_word', scope: 'workspace', default: false },
     { name: 'where.comments', scope: 'workspace', default: "always" },

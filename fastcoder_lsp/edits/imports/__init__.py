@@ -1,0 +1,1 @@
+"""Missing imports as next edits: what a workspace's files import, and where a file wants one more."""

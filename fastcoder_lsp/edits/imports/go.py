@@ -1,0 +1,169 @@
+"""Go's imports."""
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Final
+
+from typing_extensions import override
+
+from fastcoder_lsp.edits.imports.agreement import agreed_target
+from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportableName, ImportTarget
+from fastcoder_lsp.edits.imports.values import (
+    BoundName,
+    ImportLine,
+    ImportStyle,
+    ImportSyntax,
+    NameSought,
+    SourceTable,
+    line_end,
+)
+
+_BLOCK: Final = re.compile(r"^import[ \t]*(?:\((?P<list>[^)]*)\)|(?P<one>(?:[\w.]+[ \t]+)?\"[^\"\n]+\"))", re.MULTILINE)
+_ENTRY: Final = re.compile(r"^[ \t]*(?:(?P<alias>[\w.]+)[ \t]+)?\"(?P<source>[^\"\n]+)\"", re.MULTILINE)
+_PACKAGE: Final = re.compile(r"^package[ \t]+(\w+)[^\n]*\n?", re.MULTILINE)
+_TOP: Final = re.compile(r"^(?:func|var|const|type)[ \t]+(\w+)|^\t(\w+)[ \t]+(?:[\w.*\[\]]+[ \t]+)?=", re.MULTILINE)
+_SEVERAL: Final = frozenset(
+    {"rand", "template", "json", "scanner", "list", "errors", "context", "yaml", "uuid", "parser"}
+)
+"""Names of several well-known packages."""
+_VERSION: Final = re.compile(r"v\d+")
+_MODULE: Final = re.compile(r"^module[ \t]+(\S+)", re.MULTILINE)
+
+
+class GoImports(ImportSyntax):
+    """`import "a/b"`, one or a block."""
+
+    name = "go"
+    languages = frozenset({"go"})
+    endings = (".go", "go.mod")
+    separates = True
+
+    @override
+    def statements(self, text: str) -> list[ImportLine]:
+        found = list[ImportLine]()
+        for block in _BLOCK.finditer(text):
+            group = "list" if block["list"] is not None else "one"
+            begin, stop = block.span(group)
+            for one in _ENTRY.finditer(text, begin, stop) if group == "list" else [_ENTRY.match(text[begin:stop])]:
+                if one is None:
+                    continue
+                shift = 0 if group == "list" else begin
+                start = shift + one.start("alias" if one["alias"] else "source") - (not one["alias"])
+                source, alias = one["source"], one["alias"]
+                name = alias or package_of(source, text)
+                names = (
+                    ()
+                    if alias in ("_", ".")
+                    else (BoundName(name, "", start, shift + one.end(), "" if alias is None else "alias"),)
+                )
+                form = "entry" if group == "list" else "import"
+                begins = start if group == "list" else block.start()
+                found.append(
+                    ImportLine(
+                        begins,
+                        line_end(text, shift + one.end()),
+                        source,
+                        names,
+                        form,
+                        None,
+                        False,
+                        alias == ".",
+                        one[0].strip(),
+                    )
+                )
+        return found
+
+    @override
+    def facts(self, text: str, path: str) -> FileImports:
+        folder = posixpath.join("/", posixpath.dirname(path)).rstrip("/")
+        if path.endswith("go.mod"):
+            module = _MODULE.search(text)
+            return FileImports(package=f"{module[1]} {folder}" if module is not None else "")
+        package = _PACKAGE.search(text)
+        if package is None:
+            return FileImports(self.imported(text, path))
+        own = [(one[1] or one[2], ".") for one in _TOP.finditer(text)]
+        if package[1] != "main" and not path.endswith("_test.go"):
+            own.append((package[1], ""))
+        return FileImports(self.imported(text, path), tuple(dict.fromkeys(own))[:MOST_FACTS], folder)
+
+    @override
+    def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
+        return ImportTarget(line.source, "", name.kind and name.name)
+
+    @override
+    def category(self, line: ImportLine, path: str, is_own: Callable[[str], bool]) -> int:
+        if "." not in line.source.partition("/")[0]:
+            return 0
+        return 2 if is_own(line.source) else 1
+
+    @override
+    def form(self, target: ImportTarget) -> str:
+        return "entry"
+
+    @override
+    def rendered(self, name: str, target: ImportTarget, source: str, style: ImportStyle) -> str:
+        return f'{target.kind} "{source}"' if target.kind else f'"{source}"'
+
+    @override
+    def chosen(self, asked: NameSought) -> ImportTarget | None:
+        if asked.starred or any(folder == asked.package and member == "." for _, folder, member in asked.defined):
+            return None
+        folders = {
+            folder: where for where, folder, member in asked.defined if member != "." and folder != asked.package
+        }
+        return agreed_target(
+            asked.said,
+            [ImportableName(where, folder, "") for folder, where in folders.items()] if not asked.said else (),
+            asked.path,
+            asked.own,
+            lambda _: asked.name not in _SEVERAL,
+        )
+
+    @override
+    def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
+        if not target.source.startswith("/"):
+            return target.source
+        folder = target.source + "/"
+        modules = [(one.partition(" ")[2], one.partition(" ")[0]) for one in asked.table.packages() if " " in one]
+        inside = [one for one in modules if folder.startswith(one[0] + "/")]
+        if not inside:
+            return None
+        root, module = max(inside, key=lambda one: len(one[0]))
+        return (module + target.source[len(root) :]) if f"/{asked.path}".startswith(root) else None
+
+    @override
+    def is_own(self, source: str, table: SourceTable) -> bool:
+        modules = [one.partition(" ")[0] for one in table.packages() if " " in one]
+        return any(source == one or source.startswith(one + "/") for one in modules)
+
+    @override
+    def is_use(self, before: str, name: str, after: str) -> bool:
+        return after.startswith(".") and not after.startswith("..") and not before.rstrip().endswith(".")
+
+    @override
+    def first_place(self, text: str) -> tuple[int, str, str]:
+        package = _PACKAGE.search(text)
+        at = package.end() if package is not None else 0
+        return at, "\nimport ", "\n"
+
+
+def package_of(source: str, text: str = "") -> str:
+    """The name of the package at a path, as its users say it."""
+    parts = source.split("/")
+    last = parts[-2] if len(parts) > 1 and _VERSION.fullmatch(parts[-1]) else parts[-1]
+    last = re.sub(r"\.v\d+$", "", last)
+    if last.isidentifier():
+        return last
+    choices = [
+        last.removeprefix("go-").removesuffix("-go").removesuffix(".go"),
+        last.rpartition("-")[2],
+        last.replace("-", ""),
+        last.replace("-", "_"),
+        last.partition(".")[0],
+    ]
+    for one in choices:
+        if one.isidentifier() and re.search(rf"\b{one}\.", text):
+            return one
+    return next((one for one in choices if one.isidentifier()), last)

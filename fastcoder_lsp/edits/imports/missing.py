@@ -1,0 +1,130 @@
+"""Imports that a file lacks after the user's last changes: one edit that adds them all.
+
+A name counts that the user wrote lately, that nothing in the file binds, and that the other files of the workspace
+import in one way, or that exactly one of them defines. Where two answers are likely there is none.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from fastcoder_lsp.edits.imports.facts import ImportTarget
+from fastcoder_lsp.edits.imports.languages import syntax_of
+from fastcoder_lsp.edits.imports.place import ImportPlaces, code_statements
+from fastcoder_lsp.edits.imports.table import ImportTable
+from fastcoder_lsp.edits.imports.uses import unbound_uses
+from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought
+from fastcoder_lsp.edits.minimal import apply, minimal
+from fastcoder_lsp.edits.renames import MOST_BLOCKS
+from fastcoder_lsp.edits.values import Edit, EditQuestion
+
+SOURCE: Final = "import"  # the source of an `EditAnswer` with these edits
+AGREED: Final = 0.9  # share of the files importing a name that import the same
+_MOST_TEXT: Final = 1_000_000  # characters of a document
+_MOST_NAMES: Final = 400  # names of the last changes that are looked at
+_MOST_ADDED: Final = 16  # imports of one edit
+_MOST_CHANGES: Final = 8  # latest changes of the file whose names are looked at
+_NAME: Final = re.compile(r"(?<![\w$])[^\W\d][\w$]*")
+
+
+class MissingImport(NamedTuple):
+    """A name that a file lacks, its target, and the source as the file spells it."""
+
+    name: str
+    target: ImportTarget
+    spelled: str
+
+
+def missing_imports(question: EditQuestion, table: ImportTable) -> tuple[Edit, ...]:
+    """The edits that import what the last changes use and nothing binds; empty where nothing is certain."""
+    syntax, text = syntax_of(question.language), question.text
+    if syntax is None or len(text) > _MOST_TEXT or text.count("{") + text.count("=>") > MOST_BLOCKS:
+        return ()
+    names = [name for name in new_names(question) if table.knows(name) and not syntax.is_builtin(name)]
+    if not names:
+        return ()
+    search = ImportSearch(syntax, table, question.path, question.language)
+    lacking = search.lacking(text, names, -1 if question.invoked else question.offset)
+    after = search.with_imports(text, lacking)
+    return minimal(text, 0, len(text), after) if after != text else ()
+
+
+def new_names(question: EditQuestion) -> list[str]:
+    """The names that the last changes of the file brought, the latest first."""
+    history, found = question.history, dict[str, None]()
+    own = [number for number, change in enumerate(history) if change.path == question.path]
+    if not own or own[-1] != len(history) - 1:
+        return []
+    for number in reversed(own[-_MOST_CHANGES:]):
+        before = set(_NAME.findall(history[number].old))
+        found.update((name, None) for name in _NAME.findall(history[number].new) if name not in before)
+    return list(found)[:_MOST_NAMES]
+
+
+class ImportSearch:
+    """Looks in a folder's table for what a file of it lacks."""
+
+    def __init__(self, syntax: ImportSyntax, table: ImportTable, path: str, language: str) -> None:
+        self._syntax, self._table, self._path, self._language = syntax, table, path, language
+
+    def lacking(self, text: str, names: Sequence[str], cursor: int = -1) -> list[MissingImport]:
+        """Those of some names that the text uses, that nothing binds, and that one import explains.
+
+        A name that ends at the `cursor` may be the beginning of a longer one.
+        """
+        syntax, table, path = self._syntax, self._table, self._path
+        lines = code_statements(syntax, text, self._language)
+        facts = syntax.facts(text, path)
+        bound = {name for name, _ in facts.defined} | {one.name for one in facts.imported}
+        starred = {line.source for line in lines if line.everything and syntax.hides(line)}
+        own = {one.target.source for one in facts.imported}
+        found = list[MissingImport]()
+        for name in names:
+            if name in bound or len(found) >= _MOST_ADDED:
+                continue
+            said = [(where, one) for where, one in table.imported(name) if where != path]
+            defined = [one for one in table.defined(name) if one.path != path]
+            asked = NameSought(name, path, facts.package, said, defined, lines, own, starred, table)
+            target = syntax.chosen(asked)
+            if target is None or syntax.is_global(target, lines) or self._is_other(text, name, target):
+                continue
+            if self._is_used(text, name, cursor, lines) and (spelled := syntax.spelled(target, asked)) is not None:
+                found.append(MissingImport(name, target, spelled))
+        return found
+
+    def with_imports(self, text: str, lacking: Sequence[MissingImport]) -> str:
+        """The text with some imports added."""
+        for one in lacking:
+            places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own)
+            edit = places.added(*one)
+            text = apply(text, [edit])
+        return text
+
+    def _is_other(self, text: str, name: str, target: ImportTarget) -> bool:
+        """Whether the text uses members of the name that another import of it has."""
+        others = {one.target for _, one in self._table.imported(name)} - {target}
+        if self._language != "python" or not others:
+            return False
+        attributes = set(re.findall(rf"(?<![\w.]){re.escape(name)}\.(\w+)", text))
+        if target.member:  # `datetime.timedelta` needs the module, and `datetime.now` the class
+            modules = {one.source for one in others if not one.member}
+            known = {one.target.source for word in attributes for _, one in self._table.imported(word)}
+            return bool(attributes) and not modules.isdisjoint({*known, *(attributes & {name})})
+        return any(one.source.rpartition(".")[2] in attributes for one in others if "." in one.source)
+
+    def _is_used(self, text: str, name: str, cursor: int, lines: Sequence[ImportLine]) -> bool:
+        """Whether the text uses the name as an imported one, and binds it nowhere."""
+        used = False
+        for at in unbound_uses(text, self._language, name):
+            end, start = at + len(name), text.rfind("\n", 0, at) + 1
+            stop = text.find("\n", end)
+            if any(line.start <= at < line.end for line in lines):
+                continue
+            if self._syntax.is_use(text[start:at], name, text[end : stop if stop >= 0 else len(text)]):
+                used = True
+                if end == cursor and self._table.longer(name):
+                    return False
+        return used
+
+    def _is_own(self, source: str) -> bool:
+        return self._syntax.is_own(source, self._table)

@@ -1,0 +1,256 @@
+"""Python's imports."""
+
+import builtins
+import keyword
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import Final
+
+from typing_extensions import override
+
+from fastcoder_lsp.edits.imports.agreement import agreed_target
+from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget
+from fastcoder_lsp.edits.imports.values import (
+    MEMBER_KEYS,
+    BoundName,
+    ImportLine,
+    ImportStyle,
+    ImportSyntax,
+    NameSought,
+    SourceTable,
+    kinds_first,
+    line_end,
+    without_comments,
+)
+from fastcoder_lsp.edits.values import Edit
+
+_STATEMENT: Final = re.compile(
+    r"^(?P<indent>[ \t]*)(?:from[ \t]+(?P<source>\.*[ \t]*[\w.]*)[ \t]+import[ \t]*"
+    r"(?:\((?P<list>[^()]*)\)|(?P<names>(?:[^\n#;\\(]|\\\n)+))|import[ \t]+(?P<modules>(?:[^\n#;\\]|\\\n)+))",
+    re.MULTILINE,
+)
+_MEMBER: Final = re.compile(r"(\*|\w+)(?:[ \t\\\n]+as[ \t\\\n]+(\w+))?")
+_MODULE: Final = re.compile(r"([\w.]+)(?:[ \t]+as[ \t]+(\w+))?")
+_COMMENT: Final = re.compile(r"#[^\n]*")
+_DEFINED: Final = re.compile(
+    r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^([A-Z][A-Z0-9_]{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE
+)
+_HEAD: Final = re.compile(
+    r"(?:#[^\n]*\n|[ \t]*\n)*(?:[rRuU]?(?:\"\"\"(?s:.*?)\"\"\"|'''(?s:.*?)'''|\"[^\"\n]*\"|'[^'\n]*')[ \t]*(?:\n|$))?"
+)
+_WIDEST: Final = 88
+
+
+def _by_form(line: ImportLine) -> tuple[object, ...]:
+    return line.form == "from" and line.source != "__future__", *_by_name(line)
+
+
+def _by_name(line: ImportLine) -> tuple[object, ...]:
+    dots = len(line.source) - len(line.source.lstrip("."))
+    return -dots, line.source.lower(), _first(line)
+
+
+def _nearest_first(line: ImportLine) -> tuple[object, ...]:
+    dots = len(line.source) - len(line.source.lstrip("."))
+    return line.form == "from", dots, line.source.lower(), _first(line)
+
+
+def _first(line: ImportLine) -> str:
+    return line.names[0].name.lower() if line.names and line.form == "from" else ""
+
+
+class PythonImports(ImportSyntax):
+    """`import a`, `from a import b`."""
+
+    name = "python"
+    languages = frozenset({"python"})
+    endings = (".py", ".pyi")
+    separates = True
+    member_keys = (kinds_first, *MEMBER_KEYS)
+    keys = (
+        _by_form,
+        _by_name,
+        _nearest_first,
+        lambda line: (line.form == "from", line.source),
+        lambda line: (line.form != "from", line.source.lower()),
+        lambda line: (line.form != "from", line.source),
+        lambda line: (line.source,),
+        lambda line: (len(line.spelling),),
+    )
+
+    @override
+    def statements(self, text: str) -> list[ImportLine]:
+        return [line for found in _STATEMENT.finditer(text) for line in self._lines(text, found)]
+
+    def _lines(self, text: str, found: "re.Match[str]") -> Iterator[ImportLine]:
+        start, guarded = found.end("indent"), bool(found["indent"])
+        end = line_end(text, found.end())
+        spelling = text[start : found.end()]
+        if found["source"] is None:
+            begin, stop = found.span("modules")
+            names = tuple(
+                BoundName(one[2] or one[1].partition(".")[0], one[1], *one.span())
+                for one in _MODULE.finditer(text, begin, stop)
+            )
+            for name in names:
+                source = name.member
+                yield ImportLine(
+                    start, end, source, (name._replace(member=""),), "import", None, guarded, False, spelling
+                )
+            return
+        group = "list" if found["list"] is not None else "names"
+        begin, stop = found.span(group)
+        clean = without_comments(text[begin:stop], _COMMENT)
+        members = [
+            BoundName(one[2] or one[1], one[1], begin + one.start(), begin + one.end())
+            for one in _MEMBER.finditer(clean)
+        ]
+        everything = any(one.member == "*" for one in members)
+        names = tuple(one for one in members if one.member != "*")
+        source = found["source"].replace(" ", "")
+        yield ImportLine(start, end, source, names, "from", (begin, stop), guarded, everything, spelling)
+
+    @override
+    def facts(self, text: str, path: str) -> FileImports:
+        defined = dict.fromkeys(one[1] or one[2] for one in _DEFINED.finditer(text))
+        own = tuple((name, name) for name in defined if not name.startswith("_"))[:MOST_FACTS]
+        return FileImports(self.imported(text, path), own, module_path(path))
+
+    @override
+    def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
+        return ImportTarget(absolute(line.source, path), name.member)
+
+    @override
+    def category(self, line: ImportLine, path: str, is_own: Callable[[str], bool]) -> int:
+        top = line.source.partition(".")[0]
+        if not top:
+            return 4
+        if top == "__future__":
+            return 0
+        if top in sys.stdlib_module_names:
+            return 1
+        return 3 if is_own(line.source) else 2
+
+    @override
+    def rendered(self, name: str, target: ImportTarget, source: str, style: ImportStyle) -> str:
+        if not target.member:
+            return f"import {source}" if name == source.partition(".")[0] else f"import {source} as {name}"
+        return f"from {source} import {self.member_text(name, target)}"
+
+    @override
+    def extended(self, text: str, line: ImportLine, name: str, target: ImportTarget) -> Edit | None:
+        if line.form != "from" or not target.member or line.everything or line.guarded or line.members is None:
+            return None
+        edit = self.added_member(text, line, self.member_text(name, target))
+        start, end = line.members
+        if edit is None or "\n" in text[line.start : line.end] or line.end - line.start + len(edit.text) <= _WIDEST:
+            return edit
+        inner = text[start : edit.start] + edit.text + text[edit.end : end]
+        if inner.rstrip().endswith("\\") or text[end : end + 1] not in ("", ")", "\n"):
+            return edit
+        members = "".join(f"    {one.strip()},\n" for one in inner.split(",") if one.strip())
+        bracket = text[start - 1] == "("
+        return Edit(start - bracket, end + bracket, f"(\n{members})")
+
+    @override
+    def is_use(self, before: str, name: str, after: str) -> bool:
+        return not (before.rstrip().endswith((".", "def", "class", "import", "global", "nonlocal")))
+
+    @override
+    def chosen(self, asked: NameSought) -> ImportTarget | None:
+        return (
+            None
+            if asked.starred
+            else agreed_target(asked.said, asked.defined, asked.path, asked.own, lambda target: not target.member)
+        )
+
+    @override
+    def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
+        said = asked.spellings(target)
+        source = target.source
+        whole = source if source.startswith("/") else _path_of(source, asked.table)
+        if whole is None or not target.member:
+            return source if not source.startswith("/") else None
+        plain = Counter(one for _, one in said if not one.startswith("."))
+        dotted = plain.most_common(1)[0][0] if plain else source if whole != source else _dotted(whole, asked.table)
+        near = relative(whole, asked.path)
+        if dotted is None or near is None:
+            return dotted or near
+        top = dotted.partition(".")[0]
+        if f"/{top}/" not in f"/{asked.path}":
+            return dotted if plain or not said else None
+        own = [
+            line.source
+            for line in asked.lines
+            if line.form == "from" and (line.source[:1] == "." or self.is_own(line.source, asked.table))
+        ]
+        folder = asked.path.rpartition("/")[0]
+        beside = [one for where, one in said if where.rpartition("/")[0] == folder]
+        votes = own or beside or [one for _, one in said]
+        return near if 2 * sum(one.startswith(".") for one in votes) > len(votes) else dotted
+
+    @override
+    def is_own(self, source: str, table: SourceTable) -> bool:
+        top = source.partition(".")[0]
+        return any(one.endswith(f"/{top}") or f"/{top}/" in one for one in table.packages())
+
+    @override
+    def is_builtin(self, name: str) -> bool:
+        return hasattr(builtins, name) or keyword.iskeyword(name) or keyword.issoftkeyword(name) or name == "self"
+
+    @override
+    def first_place(self, text: str) -> tuple[int, str, str]:
+        head = _HEAD.match(text)
+        at = head.end() if head is not None else 0
+        while at and text[:at].endswith("\n\n"):
+            at -= 1
+        rest = text[at:].lstrip("\n")
+        blank = len(text[at:]) - len(rest)
+        most = 3 if re.match(r"(?:async |def |class |@)", rest) else 2
+        lead = "\n" if at and text[:at].strip() else ""
+        return at, lead, "\n" * max(most - blank, 1) if rest else "\n"
+
+
+def module_path(path: str) -> str:
+    """A module's path from the workspace folder, with a slash before it."""
+    pure = PurePosixPath("/", path)
+    return str(pure.parent if pure.stem == "__init__" else pure.with_suffix(""))
+
+
+def absolute(source: str, path: str) -> str:
+    """A source without dots before it: a relative one becomes a path from the workspace folder."""
+    dots = len(source) - len(source.lstrip("."))
+    if not dots:
+        return source
+    folder = PurePosixPath("/", path)
+    for _ in range(dots):
+        folder = folder.parent
+    return str(folder.joinpath(*source[dots:].split("."))) if source[dots:] else str(folder)
+
+
+def relative(target: str, path: str) -> str | None:
+    """The relative source of a module at a path; None where it lies too far away."""
+    folder, wanted = PurePosixPath("/", path).parent, PurePosixPath(target)
+    for dots in range(1, 8):
+        if wanted.is_relative_to(folder):
+            return "." * dots + ".".join(wanted.relative_to(folder).parts)
+        folder = folder.parent
+    return None
+
+
+def _path_of(source: str, table: SourceTable) -> str | None:
+    """The path of the repository's module with a dotted name."""
+    tail = "/" + source.replace(".", "/")
+    return next((one for one in table.packages() if one.endswith(tail)), None)
+
+
+def _dotted(module: str, table: SourceTable) -> str | None:
+    """The dotted name of a module, from the topmost package on; None outside of packages."""
+    paths, pure = set(table.paths()), PurePosixPath(module)
+    parts = [pure.name]
+    while str(pure := pure.parent) != "/" and f"{str(pure)[1:]}/__init__.py" in paths:
+        parts.append(pure.name)
+    return ".".join(reversed(parts)) if len(parts) > 1 or f"{module[1:]}/__init__.py" in paths else None

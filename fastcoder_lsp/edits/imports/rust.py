@@ -1,0 +1,393 @@
+"""Rust's `use` declarations."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from typing_extensions import override
+
+from fastcoder_lsp.edits.imports.agreement import agreed_target
+from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget
+from fastcoder_lsp.edits.imports.values import (
+    MEMBER_KEYS,
+    BoundName,
+    ImportLine,
+    ImportStyle,
+    ImportSyntax,
+    NameSought,
+    line_end,
+    without_comments,
+)
+from fastcoder_lsp.edits.values import Edit
+
+_USE: Final = re.compile(
+    r"^(?P<indent>[ \t]*)(?P<pub>pub(?:\([^)]*\))?[ \t]+)?use[ \t\n]+(?P<tree>[^;]+);", re.MULTILINE
+)
+_PIECE: Final = re.compile(
+    r"(?P<path>[\w#]+(?:\s*::\s*[\w#]+)*)?\s*(?P<glob>(?:::\s*)?\*)?\s*(?:\bas\s+(?P<alias>\w+))?"
+)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DEFINED: Final = re.compile(
+    r"^pub(?:\([^)]*\))?\s+(?:(?:async|unsafe|const|extern\s+\"C\"|default)\s+)*"
+    r"(?:fn|struct|enum|trait|type|const|static|union)\s+(?:mut\s+)?(\w+)",
+    re.MULTILINE,
+)
+_CONTEXT: Final = frozenset({"std", "core", "alloc"})
+_BUILTIN: Final = frozenset(
+    [
+        "Option",
+        "Some",
+        "None",
+        "Result",
+        "Ok",
+        "Err",
+        "Vec",
+        "Box",
+        "String",
+        "ToString",
+        "ToOwned",
+        "Clone",
+        "Copy",
+        "Send",
+        "Sync",
+        "Sized",
+        "Drop",
+        "Fn",
+        "FnMut",
+        "FnOnce",
+        "Iterator",
+        "IntoIterator",
+        "Extend",
+        "DoubleEndedIterator",
+        "ExactSizeIterator",
+        "Default",
+        "Eq",
+        "PartialEq",
+        "Ord",
+        "PartialOrd",
+        "AsRef",
+        "AsMut",
+        "Into",
+        "From",
+        "TryFrom",
+        "TryInto",
+        "FromIterator",
+        "Debug",
+        "Hash",
+        "drop",
+        "vec",
+        "println",
+        "print",
+        "eprintln",
+        "eprint",
+        "format",
+        "panic",
+        "assert",
+        "assert_eq",
+        "assert_ne",
+        "debug_assert",
+        "todo",
+        "unimplemented",
+        "unreachable",
+        "write",
+        "writeln",
+        "matches",
+        "dbg",
+        "include_str",
+        "concat",
+        "env",
+        "cfg",
+        "self",
+        "Self",
+        "super",
+        "crate",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "u128",
+        "usize",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "i128",
+        "isize",
+        "f32",
+        "f64",
+        "bool",
+        "char",
+        "str",
+        "std",
+        "core",
+        "alloc",
+        "as",
+        "async",
+        "await",
+        "break",
+        "const",
+        "continue",
+        "dyn",
+        "else",
+        "enum",
+        "extern",
+        "false",
+        "fn",
+        "for",
+        "if",
+        "impl",
+        "in",
+        "let",
+        "loop",
+        "match",
+        "mod",
+        "move",
+        "mut",
+        "pub",
+        "ref",
+        "return",
+        "static",
+        "struct",
+        "trait",
+        "true",
+        "type",
+        "union",
+        "unsafe",
+        "use",
+        "where",
+        "while",
+    ]
+)
+_HEAD: Final = re.compile(r"(?:\s*(?://[^\n]*|/\*.*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL)
+_WIDEST: Final = 100
+
+
+def _names_first(member: str) -> tuple[object, ...]:
+    """rustfmt's order: modules and functions, types, constants."""
+    word = member.split(" ", maxsplit=1)[0]
+    return word != "self", 2 if word.isupper() and len(word) > 1 else int(word[:1].isupper()), word
+
+
+def _rank(line: ImportLine) -> int:
+    top = line.source.partition("::")[0]
+    return {"crate": 2, "super": 3, "self": 1}.get(top, 4)
+
+
+class RustImports(ImportSyntax):
+    """`use a::b`, `use a::{b, c}`."""
+
+    name = "rust"
+    languages = frozenset({"rust"})
+    endings = (".rs",)
+    separates = True
+    member_keys = (_names_first, *MEMBER_KEYS)
+    keys = (
+        lambda line: (_path(line).lower(),),
+        lambda line: (_path(line),),
+        lambda line: (_rank(line), _path(line).lower()),
+    )
+
+    @override
+    def statements(self, text: str) -> list[ImportLine]:
+        found = list[ImportLine]()
+        for use in _USE.finditer(text):
+            begin, stop = use.span("tree")
+            tree = without_comments(text[begin:stop], _COMMENT)
+            names = list(_leaves(tree, begin, 0, len(tree), ()))
+            source, members = _flat(tree, begin)
+            everything = "*" in tree
+            form = "pub use" if use["pub"] else "use"
+            line = ImportLine(
+                use.end("indent"),
+                line_end(text, use.end()),
+                source,
+                tuple(names),
+                form,
+                members,
+                bool(use["indent"]),
+                everything,
+                tree,
+            )
+            found.append(line)
+        return found
+
+    @override
+    def facts(self, text: str, path: str) -> FileImports:
+        own = tuple((name, name) for name in dict.fromkeys(_DEFINED.findall(text)))[:MOST_FACTS]
+        return FileImports(self.imported(text, path), own, module_of(path))
+
+    @override
+    def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
+        source, _, member = absolute(name.member, path).rpartition("::")
+        return ImportTarget(source, member)
+
+    @override
+    def category(self, line: ImportLine, path: str, is_own: Callable[[str], bool]) -> int:
+        top = line.source.partition("::")[0]
+        return 0 if top in _CONTEXT else 2 if top in ("crate", "self", "super") else 1
+
+    @override
+    def form(self, target: ImportTarget) -> str:
+        return "use"
+
+    @override
+    def rendered(self, name: str, target: ImportTarget, source: str, style: ImportStyle) -> str:
+        path = f"{source}::{target.member}" if source else target.member
+        return f"use {path};" if name == target.member else f"use {path} as {name};"
+
+    @override
+    def extended(self, text: str, line: ImportLine, name: str, target: ImportTarget) -> Edit | None:
+        if line.form != "use" or line.guarded or line.everything:
+            return None
+        added = self.member_text(name, target)
+        if line.members is None:
+            if len(line.names) != 1 or not re.search(r"^use [^;]*\{", text, re.MULTILINE):
+                return None
+            only = line.names[0]
+            last = only.end - len(text[only.start : only.end].rpartition("::")[2])
+            both = sorted([text[last : only.end].strip(), added], key=lambda one: (one[:1].isupper(), one))
+            return Edit(last, only.end, f"{{{', '.join(both)}}}")
+        edit = self.added_member(text, line, added)
+        if edit is None or "\n" in text[line.start : line.end] or line.end - line.start + len(edit.text) <= _WIDEST:
+            return edit
+        start, end = line.members
+        inner = text[start : edit.start] + edit.text + text[edit.end : end]
+        rows, row = list[str](), "   "
+        for one in (one.strip() for one in inner.split(",") if one.strip()):
+            if len(row) + len(one) + 2 > _WIDEST:
+                rows.append(row)
+                row = "   "
+            row += f" {one},"
+        return Edit(start, end, "\n" + "\n".join([*rows, row]) + "\n")
+
+    @override
+    def chosen(self, asked: NameSought) -> ImportTarget | None:
+        crate = module_of(asked.path).partition("::")[0]
+        near = [
+            one
+            for one in asked.said
+            if one[1].target.source.partition("::")[0] in ("", crate) or "@" not in one[1].target.source
+        ]
+        return (
+            None
+            if asked.starred
+            else agreed_target(near, [one for one in asked.defined if one[1].partition("::")[0] == crate], asked.path)
+        )
+
+    @override
+    def hides(self, line: ImportLine) -> bool:
+        last = re.sub(r"\s+", "", line.spelling).removesuffix("::*").rpartition("::")[2]
+        return not line.guarded and not last[:1].isupper()  # an enum binds its own variants
+
+    @override
+    def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
+        source = target.source
+        crate, sep, rest = source.partition("::")
+        if "@" not in crate:
+            return source
+        module = module_of(asked.path)
+        if crate != module.partition("::")[0] or source == module:
+            return None
+        own = [line.source for line in asked.lines if not line.guarded]
+        parent = module.rpartition("::")[0]
+        uses_super = any(one.startswith("super") for one in own) and not any(one.startswith("crate") for one in own)
+        if uses_super and (source == parent or source.startswith(parent + "::")):
+            return "super" + source[len(parent) :]
+        return f"crate{sep}{rest}"
+
+    @override
+    def is_use(self, before: str, name: str, after: str) -> bool:
+        before = before.rstrip()
+        if before.endswith((".", "::", "fn", "struct", "enum", "trait", "type", "mod", "let", "macro_rules!", "'")):
+            return before.endswith("..")
+        if re.match(r"\s*:(?!:)", after):  # a field or a parameter
+            return False
+        if name[0].isupper():
+            return True
+        return re.match(r"\s*(?:\(|::|!\s*[(\[{])", after) is not None
+
+    @override
+    def is_builtin(self, name: str) -> bool:
+        return name in _BUILTIN
+
+    @override
+    def first_place(self, text: str) -> tuple[int, str, str]:
+        head = _HEAD.match(text)
+        at = head.end() if head is not None else 0
+        rest = text[at:]
+        if rest.startswith("\n"):
+            at += 1
+            rest = rest[1:]
+        return at, "", "\n\n" if rest else "\n"
+
+
+def _path(line: ImportLine) -> str:
+    return re.sub(r"\s+", "", line.spelling).replace("{", "").split(",")[0]
+
+
+def _flat(tree: str, begin: int) -> tuple[str, tuple[int, int] | None]:
+    """The path before a tree's members, and the place of those in one pair of braces at its end."""
+    brace = tree.find("{")
+    if brace < 0:
+        return re.sub(r"\s+", "", tree).partition(" as ")[0].rpartition("::")[0], None
+    source = re.sub(r"\s+", "", tree[:brace]).removesuffix("::")
+    if tree.count("{") > 1 or not tree.rstrip().endswith("}"):
+        return source, None
+    return source, (begin + brace + 1, begin + tree.rstrip().rfind("}"))
+
+
+def _leaves(tree: str, begin: int, at: int, end: int, above: tuple[str, ...]) -> Iterator[BoundName]:
+    """The names that a tree binds; `member` is the whole path."""
+    if len(above) > 20:
+        return
+    depth, start = 0, at
+    for place in range(at, end + 1):
+        sign = tree[place] if place < end else ","
+        depth += (sign == "{") - (sign == "}")
+        if sign != "," or depth:
+            continue
+        part = tree[start:place]
+        brace = part.find("{")
+        if brace >= 0:
+            path = re.sub(r"\s+", "", part[:brace]).removesuffix("::")
+            stop = part.rfind("}")
+            yield from _leaves(
+                tree,
+                begin,
+                start + brace + 1,
+                start + (stop if stop >= 0 else len(part)),
+                (*above, path) if path else above,
+            )
+        elif (one := _PIECE.fullmatch(part.strip())) is not None and one["path"] and not one["glob"]:
+            path = re.sub(r"\s+", "", one["path"])
+            whole = "::".join((*above, path)) if path != "self" else "::".join(above)
+            name = one["alias"] or whole.rpartition("::")[2]
+            first = start + len(part) - len(part.lstrip())
+            yield BoundName(name, whole, begin + first, begin + start + len(part.rstrip()))
+        start = place + 1
+
+
+def module_of(path: str) -> str:
+    """A file's module: the crate's folder and the path in it."""
+    head, found, tail = ("/" + path).rpartition("/src/")
+    if not found:
+        return "crate@?::" + path.removesuffix(".rs").replace("/", "::")
+    parts = tail.removesuffix(".rs").split("/")
+    if parts[-1] in ("mod", "lib", "main"):
+        parts.pop()
+    return "::".join((f"crate@{head}", *parts))
+
+
+def absolute(source: str, path: str) -> str:
+    """A path whose beginning says the crate by its folder."""
+    top, sep, rest = source.partition("::")
+    if top == "crate":
+        return module_of(path).partition("::")[0] + sep + rest
+    if top not in ("self", "super"):
+        return source
+    module = module_of(path).split("::")
+    while top in ("self", "super"):
+        if top == "super" and len(module) > 1:
+            module.pop()
+        top, _, rest = rest.partition("::")
+    return "::".join((*module, *([top] if top else []), *([rest] if rest else [])))

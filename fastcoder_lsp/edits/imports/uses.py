@@ -1,0 +1,54 @@
+"""The places where a text uses a name that nothing in it binds."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from fastcoder_lsp.edits.names import scopes_of
+from fastcoder_lsp.edits.scope_rules import rules_of
+from fastcoder_lsp.edits.scopes import CodeScopes
+from fastcoder_lsp.edits.syntax_tree import quoting
+
+_BY_WORDS: Final = frozenset({"java", "kotlin", "rust", "php"})
+_MOST_USES: Final = 1_000
+_TYPE: Final = (
+    r"(?:(?:\b(?:class|interface|enum|record|struct|trait|type|object|typealias|union|mod|module|const|static|define)\s+"
+    r"|@interface\s+)(?:mut\s+)?"
+    r"|(?:\b(?:class|interface|record|struct|enum|trait|type|fn)\s+\w+|\bfun|\bimpl)\s*<(?:[^<>\n]*,\s*)?)"
+)
+_OTHER: Final = (
+    r"(?:\b(?:fn|fun|val|var|let|mut|const|def|for|func|ref|move)\s+|[|(]\s*(?=\w+\s*(?:[|:]|\)\s*->))"
+    r"|(?<!\breturn)(?<!\bnew)(?<!\belse)(?<!\bthrow)(?<!\bawait)(?<!\bin)(?<!\bmatch)(?<!\bif)(?<![-=!<>|&,]>)[\w>\]?]\s+)"
+)
+_OTHER_AFTER: Final = r"(?:\s*(?:=(?!=)|[;,:)]|\|)|\([^)\n]*\)\s*(?:\{|throws|->|=(?!=)|:))"
+
+
+def unbound_uses(text: str, language: str, name: str) -> list[int]:
+    """The offsets of the uses of a name; none where the text binds it.
+
+    By the syntax tree's scopes where the language has rules for them; else a type, which only a word declares, by that
+    word, and other names by the lexer's scopes.
+    """
+    if rules_of(language).names and (found := _by_tree(text, language)) is not None:
+        return found.get(name, [])
+    if language in _BY_WORDS or name[0].isupper():
+        quoted, word = quoting(text, language), re.escape(name)
+        declared = rf"{_TYPE}({word})(?!\w)" if name[0].isupper() else rf"{_OTHER}({word})(?:{_OTHER_AFTER})"
+        if any(not quoted(one.start(1)) for one in re.finditer(declared, text)):
+            return []
+        places = [one.start() for one in re.finditer(rf"(?<![\w$]){word}(?![\w$])", text)]
+        return [at for at in places[:_MOST_USES] if not quoted(at)]
+    uses = CodeScopes(text, language).names(name)
+    return [] if any(one.bound for one in uses) else [one.at for one in uses if not one.free]
+
+
+@lru_cache(maxsize=2)
+def _by_tree(text: str, language: str) -> dict[str, list[int]] | None:
+    """Name → the offsets of its uses that nothing binds."""
+    if (scopes := scopes_of(text, language)) is None:
+        return None
+    found = dict[str, list[int]]()
+    for one in scopes.unbound():
+        if not one.broken:
+            found.setdefault(one.name, []).append(one.at)
+    return found

@@ -1,0 +1,221 @@
+"""Import statements as values, and the interface of a language family's syntax of imports."""
+
+import itertools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from fastcoder_lsp.edits.imports.agreement import Said, agreed_target
+from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportableName, ImportTarget, NamedTarget
+from fastcoder_lsp.edits.imports.order import SortKey, best_key, best_place
+from fastcoder_lsp.edits.values import Edit
+
+
+class BoundName(NamedTuple):
+    """A name that a statement binds, and the place in the text of its member with its alias."""
+
+    name: str
+    member: str
+    start: int
+    end: int
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportLine:
+    """An import statement."""
+
+    start: int
+    end: int  # without the end of its line
+    source: str  # as the file spells it
+    names: tuple[BoundName, ...] = ()
+    form: str = "import"  # its beginning; statements of one form may share a source
+    members: tuple[int, int] | None = None  # the place of a list that can take more members
+    guarded: bool = False  # whether it is inside a block or a condition
+    everything: bool = False  # whether it binds names that it does not say
+    spelling: str = ""  # the statement's text, for its quotes and signs
+
+
+class ImportStyle(NamedTuple):
+    """How a file writes imports."""
+
+    quote: str = "'"
+    semicolon: bool = True
+
+
+def kinds_first(member: str) -> tuple[int, str]:
+    """isort's order: constants, classes, other names."""
+    word = member.removeprefix("type ").split(" ")[0]
+    return (0 if word.isupper() and len(word) > 1 else 1 if word[:1].isupper() else 2), word
+
+
+MEMBER_KEYS: Final[tuple[SortKey, ...]] = (
+    lambda member: (member.removeprefix("type ").lower(),),
+    lambda member: (member.removeprefix("type "),),
+    kinds_first,
+    lambda member: (member.lower(),),
+    lambda member: (member,),
+)
+
+
+class ImportSyntax(ABC):
+    """How the languages of one family import."""
+
+    name: str
+    languages: frozenset[str]
+    endings: tuple[str, ...]  # of file names
+    member_keys: tuple[SortKey, ...] = MEMBER_KEYS  # orders of the members of a statement
+    separates: bool = False  # whether categories are apart in a file that shows nothing
+    keys: tuple[SortKey, ...] = (lambda line: (line.source,), lambda line: (line.source.lower(),))
+    """Orders of statements, the usual one first."""
+
+    @abstractmethod
+    def statements(self, text: str) -> list[ImportLine]:
+        """The import statements of a text, in order."""
+
+    @abstractmethod
+    def facts(self, text: str, path: str) -> FileImports:
+        """What the table keeps of a file at `path`, below the workspace folder."""
+
+    @abstractmethod
+    def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
+        """The target of a name that a statement of the file at `path` binds."""
+
+    @abstractmethod
+    def category(self, line: ImportLine, path: str, is_own: Callable[[str], bool]) -> int | str:
+        """The group of a statement. `is_own`: whether a source is the repository's."""
+
+    def form(self, target: ImportTarget) -> str:
+        """The form of a statement that imports a target."""
+        return "from" if target.member else "import"
+
+    @abstractmethod
+    def rendered(self, name: str, target: ImportTarget, source: str, style: ImportStyle) -> str:
+        """A new statement."""
+
+    @abstractmethod
+    def is_use(self, before: str, name: str, after: str) -> bool:
+        """Whether a name between the rests of its line may be an imported one."""
+
+    @abstractmethod
+    def first_place(self, text: str) -> tuple[int, str, str]:
+        """(offset, text before, text after) of the first import of a file that has none."""
+
+    def chosen(self, asked: "NameSought") -> ImportTarget | None:
+        """The target that files agree on; None where two are likely, or where the name needs no import."""
+        return None if asked.starred else agreed_target(asked.said, asked.defined, asked.path, asked.own)
+
+    def spelled(self, target: ImportTarget, _asked: "NameSought") -> str | None:
+        """The source as the file that lacks the name spells it; None where it cannot."""
+        return target.source
+
+    def hides(self, _line: ImportLine) -> bool:
+        """Whether a statement that imports everything may bind any name."""
+        return True
+
+    def is_global(self, _target: ImportTarget, _lines: Sequence[ImportLine]) -> bool:
+        """Whether a target often needs no import, as far as the file's imports tell."""
+        return False
+
+    def is_own(self, _source: str, _table: "SourceTable") -> bool:
+        """Whether a source is the repository's."""
+        return False
+
+    def is_builtin(self, _name: str) -> bool:
+        """Whether the language knows the name without an import."""
+        return False
+
+    def member_text(self, name: str, target: ImportTarget) -> str:
+        """A member as a list of members says it."""
+        return target.member if target.member == name else f"{target.member} as {name}"
+
+    def extended(self, text: str, line: ImportLine, name: str, target: ImportTarget) -> Edit | None:
+        """The edit that adds a name to a statement of the same source; None where it needs one of its own."""
+        if line.members is None or line.everything or line.guarded:
+            return None
+        return self.added_member(text, line, self.member_text(name, target))
+
+    def added_member(self, text: str, line: ImportLine, added: str) -> Edit | None:
+        """One more member in a list, in its order, and on a line of its own where each member has one."""
+        assert line.members is not None, "the caller looks"
+        start, end = line.members
+        names = sorted((one for one in line.names if start <= one.start < end), key=lambda one: one.start)
+        if not names:
+            return None
+        said = _members(text, line)
+        others = [_members(text, one) for one in self.statements(text) if one.members is not None]
+        place = best_place(added, said, best_key([said] * len(others) + others, self.member_keys))
+        lines = "\n" in text[start : names[0].start] and all(
+            "\n" in text[one.end : two.start] for one, two in itertools.pairwise(names)
+        )
+        if place < len(names):
+            at = names[place].start
+            gap = text[text.rfind("\n", 0, at) + 1 : at]
+            return Edit(at, at, f"{added},\n{gap}" if lines else f"{added}, ")
+        last = names[-1].end
+        if not lines:
+            return Edit(last, last, f", {added}")
+        gap = text[text.rfind("\n", 0, names[-1].start) + 1 : names[-1].start]
+        comma = re.compile(r"[ \t]*,").match(text, last)
+        if comma is None:
+            return Edit(last, last, f",\n{gap}{added}")
+        stop = text.find("\n", comma.end(), end)
+        at = stop if stop >= 0 else comma.end()
+        return Edit(at, at, f"\n{gap}{added},")
+
+    def imported(self, text: str, path: str) -> tuple[NamedTarget, ...]:
+        """The names that a text imports, guarded ones, too."""
+        return tuple(
+            NamedTarget(name.name, self.target(line, name, path), line.source)
+            for line in self.statements(text)
+            for name in line.names
+        )[:MOST_FACTS]
+
+
+def _members(text: str, line: ImportLine) -> list[str]:
+    """The members of a statement's list, in its order."""
+    start, end = line.members or (0, 0)
+    names = sorted((one for one in line.names if start <= one.start < end), key=lambda one: one.start)
+    return [re.sub(r"\s+", " ", text[one.start : one.end]) for one in names]
+
+
+def without_comments(text: str, pattern: "re.Pattern[str]") -> str:
+    """A text of the same length with blanks in place of its comments."""
+    return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def line_end(text: str, at: int) -> int:
+    """The end of a line, without its sign."""
+    end = text.find("\n", at)
+    return end if end >= 0 else len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class NameSought:
+    """A name that the file at `path` lacks, and what is known of it."""
+
+    name: str
+    path: str
+    package: str  # that of the file
+    said: Said  # (path, import) of other files
+    defined: Sequence[ImportableName]  # of other files
+    lines: Sequence[ImportLine]  # the file's statements
+    own: Collection[str]  # the sources that it imports from
+    starred: Collection[str]  # those of which it imports everything
+    table: "SourceTable"
+
+    def spellings(self, target: ImportTarget) -> list[tuple[str, str]]:
+        """(path, source) of the other files' imports of a target, as they spell it."""
+        return [(where, one.spelled) for where, one in self.said if one.target.member == target.member]
+
+
+class SourceTable(Protocol):
+    """The part of the table that spelling needs."""
+
+    def packages(self) -> tuple[str, ...]:
+        """The packages of all files."""
+
+    def paths(self) -> tuple[str, ...]:
+        """All files."""

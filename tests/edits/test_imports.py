@@ -1,0 +1,292 @@
+"""Missing imports: real tables of small repositories, and the text after the offer."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+import pytest
+
+from fastcoder_lsp.core import Change
+from fastcoder_lsp.edits.imports.languages import syntax_of, syntax_of_file
+from fastcoder_lsp.edits.imports.missing import missing_imports
+from fastcoder_lsp.edits.imports.table import ImportTable
+from fastcoder_lsp.edits.imports.unused import unused_imports
+from fastcoder_lsp.edits.minimal import apply
+from fastcoder_lsp.edits.values import EditQuestion
+from fastcoder_lsp.workspace.languages import language_of
+
+MONEY = "def format_money(amount):\n    return amount\n\n\nclass Price:\n    pass\n"
+PYTHON = {
+    "shop/__init__.py": "",
+    "shop/money.py": MONEY,
+    "shop/cart.py": "import json\n\nimport numpy as np\n\nfrom shop.money import Price, format_money\n",
+    "shop/tax.py": "import json\n\nimport numpy as np\n\nfrom shop.money import Price, format_money\n",
+}
+SCRIPT = {
+    "src/dates.ts": "export function formatDay(d: Date) {}\nexport type Day = string;\nexport default class Clock {}\n",
+    "src/list.ts": "import Clock, { formatDay } from './dates';\nimport type { Day } from './dates';\n",
+    "src/lib/row.ts": "import { formatDay } from '../dates';\nimport type { Day } from '../dates';\n",
+    "src/api.js": "const fs = require('fs');\nconst { join } = require('path');\n",
+    "src/old.js": "const fs = require('fs');\nconst { join } = require('path');\n",
+}
+GO = {
+    "go.mod": "module example.com/shop\n",
+    "money/money.go": "package money\n\nfunc Format() {}\n",
+    "a.go": 'package shop\n\nimport (\n\t"fmt"\n\t"strings"\n\n\tyml "gopkg.in/yaml.v3"\n)\n',
+}
+RUST = {
+    "src/lib.rs": "mod money;\nmod cart;\n",
+    "src/money.rs": "pub struct Price;\npub fn format_money() {}\n",
+    "src/cart.rs": "use std::collections::HashMap;\n\nuse crate::money::{format_money, Price};\n",
+    "src/tax.rs": "use std::collections::HashMap;\n\nuse crate::money::{format_money, Price};\n",
+}
+JAVA = {
+    "src/shop/money/Price.java": "package shop.money;\n\npublic class Price {}\n",
+    "src/shop/Cart.java": "package shop;\n\nimport java.util.List;\nimport shop.money.Price;\n\nclass Cart {}\n",
+    "src/shop/Tax.java": "package shop;\n\nimport java.util.List;\nimport java.util.Map;\n\nclass Tax {}\n",
+}
+KOTLIN = {
+    "a/Price.kt": "package shop.money\n\ndata class Price(val cents: Int)\n",
+    "a/Cart.kt": "package shop\n\nimport shop.money.Price\nimport java.io.File\n\nclass Cart\n",
+    "a/Tax.kt": "package shop\n\nimport java.io.File\n",
+}
+PHP = {
+    "src/Money/Price.php": "<?php\n\nnamespace Shop\\Money;\n\nfinal class Price {}\n",
+    "src/Cart.php": "<?php\n\nnamespace Shop;\n\nuse Psr\\Log\\LoggerInterface;\n\nclass Cart {}\n",
+    "src/Tax.php": "<?php\n\nnamespace Shop;\n\nuse Psr\\Log\\LoggerInterface;\n\nclass Tax {}\n",
+}
+
+
+def table_of(files: Mapping[str, str]) -> ImportTable:
+    table = ImportTable()
+    for path, text in files.items():
+        syntax = syntax_of_file(path)
+        assert syntax is not None
+        table.put(path, syntax.facts(text, path))
+    return table
+
+
+def question_of(path: str, text: str, old: Sequence[str] = (), *, offset: int | None = None) -> EditQuestion:
+    """The user replaced each of the lines `old`, or wrote the last line of the text."""
+    lines = text.splitlines(keepends=True)
+    change = Change(path, len(lines) - 1, "", lines[-1]) if not old else Change(path, 0, "".join(old), "")
+    at = len(text) if offset is None else offset
+    return EditQuestion(1, path, path, language_of_path(path), 1, text, at, (change,))
+
+
+def language_of_path(path: str) -> str:
+    return language_of(PurePath(path))
+
+
+def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
+    question = question_of(path, text)
+    edits = missing_imports(question, table_of({**files, path: text}))
+    return apply(text, edits) if edits else None
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "text", "head"),
+    [
+        # groups, and a group of its own
+        (PYTHON, "shop/a.py", "import os\n\nx = Price()\n", "import os\n\nfrom shop.money import Price\n\nx"),
+        (PYTHON, "shop/a.py", "import os\nimport re\n\njson.dumps(1)\n", "import json\nimport os\nimport re\n\njson"),
+        (
+            PYTHON,
+            "shop/a.py",
+            "import os\n\nimport pytest\n\nfrom shop import b\n\nnp.ones(1)\n",
+            "import os\n\nimport numpy as np\nimport pytest\n\nfrom shop import b\n\n",
+        ),
+        # a longer list
+        (
+            PYTHON,
+            "shop/a.py",
+            "from shop.money import Price\n\nformat_money(Price())\n",
+            "from shop.money import Price, format_money\n\n",
+        ),
+        (
+            PYTHON,
+            "shop/a.py",
+            "from shop.money import (\n    Amount,\n    round_up,\n)\n\nPrice()\n",
+            "from shop.money import (\n    Amount,\n    Price,\n    round_up,\n)\n\n",
+        ),
+        # as the file's own imports say it
+        (PYTHON, "shop/a.py", "from . import b\n\nPrice()\n", "from . import b\nfrom .money import Price\n\n"),
+        # after a docstring, and several at once
+        (
+            PYTHON,
+            "shop/a.py",
+            '"""Prices."""\n\nx = json.dumps(format_money(Price()))\n',
+            '"""Prices."""\n\nimport json\n\nfrom shop.money import Price, format_money\n\n',
+        ),
+        # below guarded imports there is no place
+        (
+            PYTHON,
+            "shop/a.py",
+            "import os\n\ntry:\n    import yaml\nexcept ImportError:\n    yaml = None\n\nPrice()\n",
+            "import os\n\nfrom shop.money import Price\n\ntry:\n    import yaml\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import { api } from './api';\n\nformatDay(api());\n",
+            "import { api } from './api';\nimport { formatDay } from './dates';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/lib/page.ts",
+            "import { b } from '../b';\n\nconst x: Day = b;\n",
+            "import { b } from '../b';\nimport type { Day } from '../dates';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            'import { other } from "./dates"\n\nformatDay(other)\n',
+            'import { formatDay, other } from "./dates"\n\n',
+        ),
+        (SCRIPT, "src/page.ts", "new Clock();\n", "import Clock from './dates';\n\nnew Clock();\n"),
+        (
+            SCRIPT,
+            "src/page.js",
+            "const os = require('os');\n\nfs.read(join('a'));\n",
+            "const fs = require('fs');\nconst os = require('os');\nconst { join } = require('path');\n\n",
+        ),
+        (
+            GO,
+            "b.go",
+            'package shop\n\nimport (\n\t"fmt"\n\t"time"\n)\n\nvar x = strings.ToLower(fmt.Sprint(time.Now()))\n',
+            'package shop\n\nimport (\n\t"fmt"\n\t"strings"\n\t"time"\n)\n\n',
+        ),
+        (
+            GO,
+            "b.go",
+            'package shop\n\nimport "fmt"\n\nvar x = strings.ToLower(fmt.Sprint(1))\n',
+            'package shop\n\nimport (\n\t"fmt"\n\t"strings"\n)\n\n',
+        ),
+        (
+            GO,
+            "b.go",
+            'package shop\n\nimport (\n\t"fmt"\n)\n\nvar x = money.Format(fmt.Sprint(1))\n',
+            'package shop\n\nimport (\n\t"fmt"\n\n\t"example.com/shop/money"\n)\n\n',
+        ),
+        (GO, "b.go", "package shop\n\nvar x = yml.Parse()\n", 'package shop\n\nimport yml "gopkg.in/yaml.v3"\n\n'),
+        (
+            RUST,
+            "src/a.rs",
+            "use std::fmt;\n\nfn f(a: HashMap<u8, Price>) {}\n",
+            "use std::collections::HashMap;\nuse std::fmt;\n\nuse crate::money::Price;\n\n",
+        ),
+        (
+            RUST,
+            "src/a.rs",
+            "use crate::money::{format_money};\n\nfn f(a: &Price) { format_money() }\n",
+            "use crate::money::{format_money, Price};\n\n",
+        ),
+        (
+            JAVA,
+            "src/shop/Line.java",
+            "package shop;\n\nimport java.util.Map;\n\nclass Line { List<Price> prices; }\n",
+            "package shop;\n\nimport java.util.List;\nimport java.util.Map;\nimport shop.money.Price;\n\n",
+        ),
+        (
+            KOTLIN,
+            "a/Line.kt",
+            "package shop\n\nclass Line(val price: Price)\n",
+            "package shop\n\nimport shop.money.Price\n\nclass Line",
+        ),
+        (
+            PHP,
+            "src/Line.php",
+            "<?php\n\nnamespace Shop;\n\nuse Psr\\Http\\Request;\n\nfunction f(LoggerInterface $l): Price {}\n",
+            "<?php\n\nnamespace Shop;\n\nuse Psr\\Http\\Request;\nuse Psr\\Log\\LoggerInterface;\nuse Shop\\",
+        ),
+    ],
+)
+def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text: str, head: str) -> None:
+    after = offered(files, path, text)
+    assert after is not None
+    assert after.startswith(head)
+    assert after.endswith(text.splitlines(keepends=True)[-1])
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "text"),
+    [
+        (PYTHON, "shop/a.py", "def f(json):\n    return json.dumps(1)\n"),
+        (PYTHON, "shop/a.py", "x.format_money(1)\n"),
+        (PYTHON, "shop/a.py", "f(format_money=1)\n"),
+        (PYTHON, "shop/a.py", "x = 'format_money'  # Price\n"),
+        (PYTHON, "shop/a.py", "from shop.other import *\n\nformat_money(1)\n"),
+        (PYTHON, "shop/a.py", "try:\n    import json\nexcept ImportError:\n    pass\njson.dumps(1)\n"),
+        ({**PYTHON, "shop/euro.py": MONEY}, "shop/b.py", "def g():\n    unknown(1)\n"),
+        ({"a.py": MONEY, "b.py": MONEY}, "c.py", "format_money(1)\n"),  # two files define it
+        ({"a.py": "import x.util as u\n", "b.py": "import y.util as u\n"}, "c.py", "u.f()\n"),
+        (SCRIPT, "src/page.ts", "const x = { formatDay: 1 };\n"),
+        (SCRIPT, "src/page.ts", "const formatDay = 1; formatDay();\n"),
+        (SCRIPT, "src/page.ts", "export { formatDay } from './dates';\n"),
+        (GO, "b.go", "package shop\n\nfunc f(strings T) { strings.Do() }\n"),
+        (GO, "money/b.go", "package money\n\nvar x = money.Format\n"),  # its own package
+        (RUST, "src/a.rs", "struct Price;\nfn f(p: Price) {}\n"),
+        (JAVA, "src/shop/Line.java", "package shop;\n\nclass Line { Cart cart; }\n"),  # of its own package
+        (JAVA, "src/shop/Line.java", "package shop;\n\nimport java.util.*;\n\nclass Line { List x; }\n"),
+        (PHP, "src/Line.php", "<?php\n\nnamespace Shop;\n\n$x = new \\Psr\\Log\\LoggerInterface();\n"),
+    ],
+)
+def test_nothing_where_nothing_lacks_or_two_answers_are_likely(files: Mapping[str, str], path: str, text: str) -> None:
+    assert offered(files, path, text) is None
+
+
+def test_the_beginning_of_a_longer_name_waits_for_its_end() -> None:
+    text = "format_mon"
+    files = {**PYTHON, "shop/short.py": "def format_mon():\n    pass\n"}
+    table = table_of(files)
+    assert not missing_imports(question_of("shop/a.py", text), table)
+    assert missing_imports(question_of("shop/a.py", text + "()\n"), table)
+
+
+def test_an_edit_is_the_tables_last_word() -> None:
+    table = table_of(PYTHON)
+    question = question_of("shop/a.py", "format_money(1)\n")
+    assert missing_imports(question, table)
+    for path in table.paths():
+        table.drop(path)
+    assert not table.knows("format_money")
+    assert not missing_imports(question, table)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "after"),
+    [
+        ("a.py", "import json\nimport os\n\nos.x()\n", "json.dumps(1)\n", "import os\n\nos.x()\n"),
+        ("a.py", "from a import b, c\n\nc()\n", "b()\n", "from a import c\n\nc()\n"),
+        ("a.py", "from a import (\n    b,\n    c,\n)\n\nb()\n", "c()\n", "from a import (\n    b,\n)\n\nb()\n"),
+        ("a.ts", "import { a, b } from './c';\n\na();\n", "b();\n", "import { a } from './c';\n\na();\n"),
+        ("a.go", 'package a\n\nimport (\n\t"fmt"\n\t"os"\n)\n\nvar x = os.Args\n', "fmt.Print(x)\n", None),
+    ],
+)
+def test_a_deleted_last_use_takes_its_import_along(path: str, text: str, old: str, after: str | None) -> None:
+    edits = unused_imports(question_of(path, text, [old]))
+    assert apply(text, edits) == (after or text.replace('\t"fmt"\n', ""))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old"),
+    [
+        ("a.py", "import json\n\njson.x()\n", "json.dumps(1)\n"),  # used elsewhere
+        ("a.py", "import json  # noqa: F401\n", "json.dumps(1)\n"),
+        ("pkg/__init__.py", "import json\n", "json.dumps(1)\n"),
+        ("a.py", "import json\n\n__all__ = ['json']\n", "json.dumps(1)\n"),
+        ("a.py", "try:\n    import json\nexcept ImportError:\n    pass\n", "json.dumps(1)\n"),
+        ("a.rs", "use std::io::Read;\n", "fn f<R: Read>(r: R) {}\n"),
+    ],
+)
+def test_an_import_that_others_may_use_stays(path: str, text: str, old: str) -> None:
+    assert unused_imports(question_of(path, text, [old])) == ()
+
+
+@pytest.mark.parametrize("language", ["python", "typescript", "go", "rust", "java", "kotlin", "php"])
+@pytest.mark.parametrize("part", ["import (", "from a import (", "use a::{", "import {", "use ", "'", '"""', "\0", "𝒳"])
+def test_hostile_texts_cost_little(language: str, part: str) -> None:
+    syntax = syntax_of(language)
+    assert syntax is not None
+    text = part * 20_000
+    syntax.facts(text, "a.x")
+    assert syntax.statements(text) is not None
