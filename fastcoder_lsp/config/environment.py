@@ -149,7 +149,14 @@ def processor() -> str:
 
 def usable_cores() -> int:
     """Virtual cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(usable_cpus())
+
+
+def usable_cpus() -> frozenset[int]:
+    """The numbers of the virtual cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
 
 
 def forced_kind() -> str | None:

@@ -119,7 +119,7 @@ class Settings:
     threads: int = _row(
         0,
         Scope.MACHINE,
-        "CPU threads for the model. 0: one per physical core (on ARM per fast core), at most eight.",
+        "CPU threads for the model. 0: one per physical core (per performance core where known), at most eight.",
         low=0,
         high=256,
     )

@@ -112,6 +112,31 @@ def test_capacities_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert fast_cores(tmp_path / "absent") is None
 
 
+@pytest.mark.parametrize(
+    ("listed", "usable", "expected"),
+    [
+        ("0-7\n", range(16), 4),  # four performance cores with two threads each, eight small ones
+        ("0-7\n", range(2, 16), 3),  # a container without the first core
+        ("0-7\n", range(8, 16), None),  # small cores alone
+        ("0,2,4-5\n", range(16), 3),
+        ("\n", range(16), None),
+        ("0-x\n", range(16), None),
+    ],
+)
+def test_performance_cores_of_an_intel_cpu_are_counted_by_their_physical_cores(
+    listed: str, usable: range, expected: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: usable, raising=False)
+    for cpu in range(8):
+        (tmp_path / f"cpu{cpu}" / "topology").mkdir(parents=True)
+        (tmp_path / f"cpu{cpu}" / "topology" / "thread_siblings_list").write_text(
+            f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}\n"
+        )
+    (tmp_path / "cpus").write_text(listed)
+    assert fast_cores(tmp_path, tmp_path / "cpus") == expected
+
+
 def test_macos_counts_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Level 0 is the performance cores'; a Mac of one kind, and one that does not say, has no such level."""
     monkeypatch.setattr(sync, "is_arm", lambda: True)

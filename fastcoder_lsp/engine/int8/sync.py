@@ -6,7 +6,7 @@ Results do not depend on the thread that does a job.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +16,7 @@ import numba.core.types as nt
 import psutil
 from llvmlite import ir
 
-from fastcoder_lsp.config.environment import usable_cores
+from fastcoder_lsp.config.environment import usable_cores, usable_cpus
 from fastcoder_lsp.core.arrays import Int64s
 from fastcoder_lsp.engine.int8.simd import I32, I64, call_named, intrinsic, pointer
 from fastcoder_lsp.kernels import inlined
@@ -24,7 +24,9 @@ from fastcoder_lsp.kernels.processor import is_arm, sysctl
 
 MOST = 8  # more threads would only wait for memory
 CAPACITIES = Path("/sys/devices/system/cpu")
-"""Linux reports the capacity of each core of an ARM CPU here (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
+"""Linux reports capacity and topology of each core here (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
+PERFORMANCE = Path("/sys/devices/cpu_core/cpus")
+"""Linux lists the virtual cores of an Intel CPU's performance cores here, if it has two kinds."""
 
 
 class Team:
@@ -60,14 +62,25 @@ def default_threads() -> int:
     return max(1, min(usable, cores, MOST))
 
 
-def fast_cores(capacities: Path = CAPACITIES) -> int | None:
-    """Performance cores of an ARM CPU with two kinds of cores; None if it has one kind, or the system does not say."""
-    if not is_arm():
-        return None
+def fast_cores(capacities: Path = CAPACITIES, performance: Path = PERFORMANCE) -> int | None:
+    """Performance cores of a CPU with two kinds of cores; None if it has one kind, or the system does not say."""
     if sys.platform == "darwin":
-        levels, first = sysctl(b"hw.nperflevels"), sysctl(b"hw.perflevel0.physicalcpu")
+        levels, first = (sysctl(b"hw.nperflevels"), sysctl(b"hw.perflevel0.physicalcpu")) if is_arm() else (0, 0)
         return first if levels > 1 and first > 0 else None
+    with suppress(OSError, ValueError):
+        listed = performance.read_text(encoding="ascii")
+        return fast_by_list(listed, usable_cpus(), lambda cpu: _siblings(capacities, cpu))
     return fast_by_capacity(_capacities(capacities))
+
+
+def fast_by_list(listed: str, usable: Container[int], siblings: Callable[[int], str]) -> int | None:
+    """The physical cores of a kernel's list of virtual ones, such as "0-3,8", that are `usable`; None without any.
+
+    `siblings` names a virtual core's physical one. Raises ValueError for a list of another form.
+    """
+    ranges = [part.partition("-") for part in listed.strip().split(",") if part]
+    cpus = [cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1) if cpu in usable]
+    return len({siblings(cpu) for cpu in cpus}) or None
 
 
 def fast_by_capacity(capacities: list[int]) -> int | None:
@@ -82,6 +95,12 @@ def _capacities(folder: Path) -> list[int]:
         with suppress(OSError, ValueError):
             found.append(int(path.read_text(encoding="ascii")))
     return found
+
+
+def _siblings(folder: Path, cpu: int) -> str:
+    with suppress(OSError):
+        return (folder / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text(encoding="ascii").strip()
+    return str(cpu)
 
 
 Counters = Int64s
