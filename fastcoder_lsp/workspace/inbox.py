@@ -176,8 +176,9 @@ class Inbox:
                 if pause_s <= 0:
                     if self._paths or self._folders:
                         break
-                    self._storing = False
-                    self.lock.notify_all()
+                    if self._storing:
+                        self._storing = False
+                        self.lock.notify_all()
                 self.lock.wait(pause_s if pause_s > 0 else None)
             if self.stopping:
                 return None
