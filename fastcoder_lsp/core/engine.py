@@ -130,7 +130,7 @@ class Engine(Protocol):
             tree: pending tokens and drafts; at most `info.max_nodes`.
             sampler: how the next token of a row is chosen.
             allowed: node → the only ids that may follow it (never empty); absent nodes allow all.
-            top_k: the number of best ids and logits to return for every row; 0: none.
+            top_k: the number of best ids and logits to return for every row, of those that may follow; 0: none.
 
         Raises:
             CacheLost: the cache was freed since the last `prefill`.

@@ -73,7 +73,7 @@ class TreeEngine:
         self._cached.extend(tree.tokens[node] for node in kept)
         if not top_k:
             return Verified(path, emitted)
-        return Verified(path, emitted, *top_rows(logits_RV, top_k))
+        return Verified(path, emitted, *top_rows(logits_RV, top_k, allowed))
 
     def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> tuple[Int64s, Floats]:
         """`core.SkimmingEngine.skim`: writes to slots behind the cached ones, where the next step overwrites them."""

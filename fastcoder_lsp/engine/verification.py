@@ -114,13 +114,20 @@ def _edge(values: npt.NDArray[np.floating], count: int) -> Any:
     return np.partition(values, len(values) - count)[len(values) - count]
 
 
-def top_rows(logits_RV: Floats, count: int) -> tuple[Int64s, Floats]:
-    """The `count` best ids and logits of every row, best first, equal ones by id."""
+def top_rows(logits_RV: Floats, count: int, allowed: Mapping[int, Int64s] | None = None) -> tuple[Int64s, Floats]:
+    """The `count` best ids and logits of every row, best first, equal ones by id.
+
+    `allowed`: row → the only ids that may follow it. Where they are fewer than `count`, the last of them is repeated
+    with a logit of minus infinity.
+    """
     count = min(count, logits_RV.shape[1])
-    ids_RK = np.empty((len(logits_RV), count), dtype=np.int64)
+    ids_RK, found_R = np.empty((len(logits_RV), count), dtype=np.int64), np.empty(len(logits_RV), dtype=np.int64)
     for row, logits_V in enumerate(logits_RV):
-        ids_RK[row] = best_first(logits_V, count)
-    return ids_RK, np.take_along_axis(logits_RV, ids_RK, axis=1)
+        ids = np.unique(allowed[row]) if allowed and row in allowed else None
+        best = best_first(logits_V, count) if ids is None else ids[best_first(logits_V[ids], min(count, len(ids)))]
+        ids_RK[row, : len(best)], ids_RK[row, len(best) :], found_R[row] = best, best[-1], len(best)
+    best_RK = np.take_along_axis(logits_RV, ids_RK, axis=1)
+    return ids_RK, np.where(np.arange(count) < found_R[:, None], best_RK, -np.inf).astype(best_RK.dtype, copy=False)
 
 
 Attempts = Mapping[int, list[tuple[int, Proposal]]]

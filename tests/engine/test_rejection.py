@@ -211,6 +211,17 @@ def test_top_rows_equal_a_full_sort(rows: list[list[int]], count: int) -> None:
     assert (values == np.take_along_axis(logits, ids, axis=1)).all()
 
 
+@given(
+    st.lists(st.integers(0, 5), min_size=7, max_size=7), st.sets(st.integers(0, 6), min_size=1), st.integers(1, 9)
+)
+def test_top_rows_of_a_row_that_only_some_may_follow(row: list[int], allowed: set[int], count: int) -> None:
+    ids, values = top_rows(np.array([row, row], dtype=np.float32), count, {1: np.array([*allowed, *allowed])})
+    assert ids[0].tolist() == sorted(range(7), key=lambda token: (-row[token], token))[:count]
+    wanted = sorted(allowed, key=lambda token: (-row[token], token))[:count]
+    assert ids[1, : len(wanted)].tolist() == wanted
+    assert values[1].tolist() == [*(row[token] for token in wanted), *[-np.inf] * (min(count, 7) - len(wanted))]
+
+
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 40), st.integers(700, 5000))
 def test_top_rows_of_a_wide_row(seed: int, count: int, distinct: int, width: int) -> None:
     logits = np.random.default_rng(seed).integers(0, distinct, (1, width)).astype(np.float32)
