@@ -63,7 +63,7 @@ class Quiet:
     def limits(self) -> LeastChances:
         """How sure the model must be of what appears."""
         limits = LIMITS[self.show]
-        return replace(limits, first=min(limits.first, limits.words)) if self.begun else limits
+        return replace(limits, first=0.0) if self.begun else limits
 
     @property
     def by_region(self) -> bool:

@@ -1,6 +1,6 @@
 """How much of a text the user is likely to want, by the model's probabilities of its words.
 
-On replays, the higher the chance of the first word, the more often it was right (docs/calm.md has the curve). So the
+The chance of the next word is its probability to a power that is known from replays (docs/calm.md has the curve). The
 chances decide whether a text appears by itself, and where it ends.
 """
 
@@ -16,17 +16,50 @@ from fastcoder_lsp.core.certainty import Certainty, wordy
 from fastcoder_lsp.core.differences import first_difference
 
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)")  # a word or a run of signs, and the blanks before it
+_LETTERS = re.compile(r"\w*\Z")
+_NEW, _UNHEARD, _IN_PROSE = 2.0, 6.0, 2.0
+"""Powers of the probability: of a word that is not begun; of one that nothing in sight has; more so in prose."""
 _MOST_WORDS = 60  # words of a text that are judged
 MOST_INSIDE = 120  # characters of a text whose places are judged, as the user types along
 
 
 @dataclass(frozen=True, slots=True)
 class LeastChances:
-    """Least chances: of the first word, without which nothing is shown; of all words up to one; of further lines."""
+    """Least chances: of the first word, without which nothing is shown; of all words up to one; of further lines.
+
+    Without one of the first word, the words count by their probabilities alone.
+    """
 
     first: float = 0.0
     words: float = 0.0
     lines: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """How far to trust the model at a place.
+
+    `before`: the text left of it; `heard`: whether the document or the prompt has a word; `prose`: whether it lies in a
+    comment or string; `grows`: whether the last word may go on.
+    """
+
+    before: str
+    heard: Callable[[str], bool]
+    prose: bool = False
+    grows: bool = False
+
+    def powers(self, text: str, begin: int, end: int) -> list[float]:
+        """The power of the probability of a word of `text`, for each offset at which it begins or goes on."""
+        word = text[begin:end].lstrip()
+        if not begin and text[:1] == word[:1]:
+            word = _LETTERS.findall(self.before)[0] + word
+        is_heard = not _is_letter(word[:1]) or (self.grows and end == len(text)) or self.heard(word)
+        past = self.before[-1:] + text[:end]
+        past = past.rjust(end + 1)
+        begun = [_is_letter(past[at]) and _is_letter(text[at]) for at in range(begin, end)]
+        return [
+            (_IN_PROSE if self.prose else 1.0) * (_UNHEARD if not is_heard else 1.0 if one else _NEW) for one in begun
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +75,18 @@ class Word:
 class Chances:
     """The chances of a text's words; those of words that are not known are 1.
 
-    `inside`: for each of the first offsets, the chance of the word that begins or goes on there.
+    `inside`: for each of the first offsets, the probability of the word that begins or goes on there; `kept`: the
+    chance that the user wants it.
     """
 
     words: tuple[Word, ...] = ()
     inside: tuple[float, ...] = ()
+    kept: tuple[float, ...] = ()
 
     def sure_length(self, rest: str, at: int, limits: LeastChances) -> int:
         """The length of the beginning of `rest`, the text from the offset `at` on, that keeps the limits; 0 if none."""
-        chance = self.inside[at] if at < len(self.inside) else 1.0
+        chances = self.kept if limits.first else self.inside
+        chance = chances[at] if at < len(chances) else 1.0
         if chance < limits.first:
             return 0
         begin, kept = len(rest) - len(rest.lstrip()), 0
@@ -66,25 +102,43 @@ UNKNOWN = Chances()
 
 
 def chances_of(
-    text: str, certainty: Certainty, may_end: Callable[[int], bool], most_inside: int = MOST_INSIDE
+    text: str,
+    certainty: Certainty,
+    may_end: Callable[[int], bool],
+    doubts: Doubts | None = None,
+    most_inside: int = MOST_INSIDE,
 ) -> Chances:
     """The chances of the words of `text`, up to where the output that `certainty` weighs says another text.
 
-    `may_end`: whether a shown part may end at an offset. `most_inside`: how many offsets are judged as well.
+    `may_end`: whether a shown part may end at an offset. `doubts`: None trusts the model's probabilities.
+    `most_inside`: how many offsets are judged as well.
     """
     said = b"".join(row.token for row in certainty.rows)[len(certainty.healing) :].decode(errors="ignore")
-    known = text[: first_difference(text, said)]
-    offsets = list(accumulate((len(char.encode()) for char in known), initial=0))
-    judged, words, inside, begin = _WeighedBytes(certainty), list[Word](), list[float](), 0
+    dropped = max(_blanks(said) - _blanks(text), 0)  # by post-processing
+    known = text[: first_difference(text, said[dropped:])]
+    offsets = list(accumulate((len(char.encode()) for char in known), initial=dropped))
+    judged, words, inside, powers, begin = _WeighedBytes(certainty), list[Word](), list[float](), list[float](), 0
     for end in (match.end() for match in islice(_WORD.finditer(known), _MOST_WORDS)):
         whole, behind = wordy(known[end - 1].encode()), begin > 0 and wordy(known[begin - 1].encode())
         chance = judged.chance(offsets[begin], offsets[end], whole=whole, behind=behind)
         words.append(Word(end, chance, may_end(end)))
-        inside += [chance] * (begin < most_inside)
-        for at in range(begin + 1, min(end, most_inside)):
-            inside.append(judged.chance(offsets[at], offsets[end], whole=whole, behind=False))
+        if begin < most_inside:
+            stop = min(end, most_inside)
+            going_on = [
+                judged.chance(offsets[at], offsets[end], whole=whole, behind=False) for at in range(begin + 1, stop)
+            ]
+            inside += [chance, *going_on]
+            powers += doubts.powers(known, begin, end)[: stop - begin] if doubts is not None else [1.0] * (stop - begin)
         begin = end
-    return Chances(tuple(words), tuple(inside))
+    return Chances(tuple(words), tuple(inside), tuple(map(pow, inside, powers)))
+
+
+def _blanks(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
+
+
+def _is_letter(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 class _WeighedBytes:

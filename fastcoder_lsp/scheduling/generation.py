@@ -5,6 +5,7 @@ serves any later one whose text agrees with it. Runs in the scheduler's thread.
 """
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.core.certainty import Certainty
-from fastcoder_lsp.core.chances import UNKNOWN, chances_of
+from fastcoder_lsp.core.chances import UNKNOWN, Doubts, chances_of
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
@@ -50,6 +51,8 @@ from fastcoder_lsp.postprocess.part import may_end
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, SLICE_MS, LatencyEstimator, slice_of
+
+_HEARD = 200_000  # characters on each side of the cursor in which a word is looked for
 
 
 class Generation(ABC):
@@ -338,6 +341,7 @@ class LocalGeneration(PacedDecoding, Generation):
         self.interim = runtime.is_interim(snapshot.uri)
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
+        self._heard = dict[str, bool]()
         self._judged: tuple[object, bool, bool] = (None, False, False)  # what was judged: is it enough, is it unsure
 
     @override
@@ -394,11 +398,28 @@ class LocalGeneration(PacedDecoding, Generation):
         if self._judged[0] != what:
             several = "\n" in rest
             parts = may_end(said, self._around) if several else _anywhere  # the first word alone needs no lexer
-            chances = chances_of(said, self._decoding.certainty(), parts, typed + 1)
+            chances = chances_of(said, self._decoding.certainty(), parts, replace(self._doubts, grows=True), typed + 1)
             length = chances.sure_length(said[typed:], typed, limits)
             ended = said.find("\n", max(typed + length, len(said) - len(rest))) >= 0
             self._judged = what, ended or not length, not length
         return self._judged[1:]
+
+    @cached_property
+    def _doubts(self) -> Doubts:
+        head = self._around.head
+        return Doubts(self._around.left, self._hears, prose=bool(head.comment or head.quote))
+
+    def _hears(self, word: str) -> bool:
+        """Whether the document or the prompt has a word; of a huge document, the part around the cursor counts."""
+        if word not in self._heard:
+            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+            near = (self.place.before[-_HEARD:], self.place.after[:_HEARD], self._prompt_text)
+            self._heard[word] = any(map(whole.search, near))
+        return self._heard[word]
+
+    @cached_property
+    def _prompt_text(self) -> str:
+        return b"".join(map(self.runtime.tokenizer.piece, self.request.prompt)).decode(errors="ignore")
 
     def _typed(self, place: CursorContext) -> int:
         """How many characters were typed along it until `place`."""
@@ -437,7 +458,9 @@ class LocalGeneration(PacedDecoding, Generation):
         work = Work(self.counts(), self.trace(), self.context)
         unsure = unsure_at(suggestion.text, certainty, around)
         parts = may_end(suggestion.text, around)
-        chances = chances_of(suggestion.text, self._decoding.certainty(), parts) if not self._head else UNKNOWN
+        chances = UNKNOWN
+        if not self._head:
+            chances = chances_of(suggestion.text, self._decoding.certainty(), parts, self._doubts)
         return replace(suggestion, work=work, interim=self.interim, unsure=unsure, chances=chances)
 
     @override

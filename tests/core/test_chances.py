@@ -3,7 +3,7 @@
 import pytest
 
 from fastcoder_lsp.core.certainty import Certainty, Row
-from fastcoder_lsp.core.chances import UNKNOWN, Chances, LeastChances, Word, chances_of
+from fastcoder_lsp.core.chances import UNKNOWN, Chances, Doubts, LeastChances, Word, chances_of
 
 
 def weighed(*rows: tuple[str, dict[str, float]], healing: str = "") -> Certainty:
@@ -58,6 +58,32 @@ def test_a_text_that_postprocessing_changed_is_judged_up_to_the_change() -> None
     assert judged(TEXT, Certainty((), b"")) == UNKNOWN
 
 
+def test_blanks_that_postprocessing_dropped() -> None:
+    certainty = weighed((" x", {" x": 0.7, " y": 0.3}), ("(", {"(": 1.0}))
+    assert judged("x(", certainty).inside == judged(" x(", certainty).inside[1:] == (0.7, 1.0)
+
+
+WORDS = weighed(("cat", {"cat": 0.5, "dog": 0.5}), ("(", {"(": 0.5, "[": 0.5}), ("cats", {"cats": 0.5, "x": 0.5}))
+
+
+@pytest.mark.parametrize(
+    ("doubts", "powers"),
+    [
+        (Doubts("", {"cat", "cats"}.__contains__), [2, 1, 1, 2, 2, 1, 1, 1]),
+        (Doubts("x = ", {"cat"}.__contains__), [2, 1, 1, 2, 6, 6, 6, 6]),
+        (Doubts("x = ", {"cat"}.__contains__, grows=True), [2, 1, 1, 2, 2, 1, 1, 1]),
+        (Doubts("wild", {"wildcat", "cats"}.__contains__), [1, 1, 1, 2, 2, 1, 1, 1]),
+        (Doubts("wild", {"cat", "cats"}.__contains__), [6, 6, 6, 2, 2, 1, 1, 1]),
+        (Doubts("", {"cat", "cats"}.__contains__, prose=True), [4, 2, 2, 4, 4, 2, 2, 2]),
+    ],
+    ids=["new", "unheard", "perhaps unfinished", "begun", "begun and unheard", "prose"],
+)
+def test_the_chance_that_a_word_is_wanted(doubts: Doubts, powers: list[int]) -> None:
+    found = chances_of("cat(cats", WORDS, ENDS.__contains__, doubts)
+    assert found.kept == pytest.approx([share**power for share, power in zip(found.inside, powers, strict=True)])
+    assert [word.chance for word in found.words] == [word.chance for word in judged("cat(cats", WORDS).words]
+
+
 @pytest.mark.parametrize(
     ("limits", "shown"),
     [
@@ -83,6 +109,6 @@ def test_the_rest_of_a_text_is_judged_from_the_cursor_on() -> None:
 
 
 def test_beyond_what_is_known_everything_stays() -> None:
-    begun = Chances((Word(3, 0.9, ends=True),), (0.9, 0.9, 0.9))
+    begun = Chances((Word(3, 0.9, ends=True),), (0.9,) * 3, (0.9,) * 3)
     assert begun.sure_length("abc def", 0, LeastChances(0.5, 0.5, 0.5)) == len("abc def")
     assert UNKNOWN.sure_length("abc", 0, LeastChances(1.0, 1.0, 1.0)) == len("abc")
