@@ -31,6 +31,8 @@ LIMITS: Mapping[Show, LeastChances] = {
     "sure": LeastChances(first=0.9, words=0.8, lines=0.9),
 }
 """How likely a suggestion is right that appears by itself; chosen on replays (docs/calm.md)."""
+RESTED = LeastChances(first=0.2, words=0.15, lines=0.3)
+"""The same of `balanced` where the user rests, and may wait for a suggestion."""
 
 _RESTING_MS = 700
 """The shortest rest of the mode `resting`: longer than between two keys of a word, and than a glance at the screen."""
@@ -48,6 +50,7 @@ class Quiet:
     deletions: bool = False  # whether nothing comes after a deletion
     show: Show = "eager"  # how sure the model must be
     begun: bool = False  # whether the user types along a shown suggestion, whose rest should not vanish
+    rested: bool = False  # whether the user rests at the place
     comments: Where = "always"
     strings: Where = "always"
     prose: Where = "always"
@@ -62,8 +65,13 @@ class Quiet:
     @property
     def limits(self) -> LeastChances:
         """How sure the model must be of what appears."""
-        limits = LIMITS[self.show]
+        limits = RESTED if self.rested else LIMITS[self.show]
         return replace(limits, first=0.0) if self.begun else limits
+
+    @property
+    def yields(self) -> bool:
+        """Whether more appears once the user rests."""
+        return self.show == "balanced" and not self.rested
 
     @property
     def by_region(self) -> bool:

@@ -28,6 +28,8 @@ from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.observe import Tally
 
 logger = logging.getLogger(__name__)
+REST_S = 1.0
+"""After so long without a key the user may be waiting for a suggestion, and less certain ones appear."""
 
 
 def _call_in_thread(seconds: float, call: Callable[[], None]) -> None:
@@ -133,7 +135,9 @@ class CompletionService:
                 self._supersede()
                 # In a pause the model makes the text again with a better prompt.
                 self.host.send(protocol.Expect(question, known=True, unserved=False))
+                self._await_rest(question)
                 if (why := self._known.held_back(question, recalled)) is not None:
+                    self._known.awaited(question)
                     self._tally.count("empty", waiting.answer(nothing(request, why.code, why)))
                 else:
                     self._tally.count("typed_through")
@@ -319,6 +323,7 @@ class CompletionService:
                 completion = self._known.completion(waiting.question, recalled)
             if waiting.wanted() and answer.outcome != "failed":
                 self._known.shows(waiting.question, completion)
+                self._await_rest(waiting.question)
             self._tally.count(answer.outcome, waiting.answer(completion))
 
     def _made(self, uri: str, suggestion: Suggestion) -> None:
@@ -373,6 +378,22 @@ class CompletionService:
         with self.lock:
             if (waiting := self._newest.close(number)) is not None:
                 self.submit(waiting.question.request, waiting.question.policy, rested=waiting.futures)
+
+    def _await_rest(self, question: Question) -> None:
+        if question.policy.quiet.yields:
+            self._call_later(REST_S, partial(self._rests, question.number))
+
+    def _rests(self, number: int) -> None:
+        """The user has rested where this question was answered: more may appear there."""
+        with self.lock:
+            if self._closing or self._newest.waiting is not None or (rests := self._known.rests(number)) is None:
+                return
+            question, late = rests
+            if question.policy.ahead:
+                self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
+        if late is not None:
+            with _listening():
+                self._listener.late(late)
 
     def _future(self) -> "Future[Completion]":
         future: Future[Completion] = Future()

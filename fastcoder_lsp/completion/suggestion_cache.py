@@ -65,7 +65,10 @@ class SuggestionCache:
         if self._is_by_key(question):
             quiet = quiet.for_key()
         elif shown is not None and shown.is_continued_by(question):
-            quiet = Quiet(lines=shown.question.policy.quiet.lines, show=quiet.show, begun=True)
+            before = shown.question.policy.quiet
+            quiet = Quiet(lines=before.lines, show=quiet.show, begun=True, rested=before.rested)
+        elif shown is not None and shown.question.is_at(question):
+            quiet = replace(quiet, rested=shown.question.policy.quiet.rested)
         return question.under(quiet)
 
     def _is_by_key(self, question: Question) -> bool:
@@ -202,14 +205,33 @@ class SuggestionCache:
         late = Late(request.snapshot.uri, request.snapshot.version, request.offset, made.reason)
         if made.reason is not None:
             return late if not shown.text and (uri, made.place) == (shown.question.uri, place) else None
-        known = self._memory.recall(shown.question.uri, place)
+        return late if self._says_more(shown) else None
+
+    def _says_more(self, shown: ShownAnswer) -> bool:
+        """Whether the text known for the last question says more than is shown; from then on it counts as shown."""
+        known = self._memory.recall(shown.question.uri, shown.question.place)
         if known is None or self.held_back(shown.question, (known,)) is not None:
-            return None
+            return False
         text = _in_lines(shown.question, known).text
         if not shown.changes_to(text):
-            return None
+            return False
         self._shown = replace(shown, text=text)
-        return late
+        return True
+
+    def rests(self, number: int) -> tuple[Question, Late | None] | None:
+        """The user rests at the place of the question of this number: the question under the rules that hold then.
+
+        With it the place, if a known text says more under these rules. None if another question came since, or the
+        rules stay the same.
+        """
+        shown = self._shown
+        if shown is None or shown.question.number != number or not shown.question.policy.quiet.yields:
+            return None
+        quiet = replace(shown.question.policy.quiet, rested=True)
+        self._shown = shown = replace(shown, question=shown.question.under(quiet))
+        request = shown.question.request
+        late = Late(request.snapshot.uri, request.snapshot.version, request.offset)
+        return shown.question, late if self._says_more(shown) else None
 
     def forget(self, uri: str | None) -> None:
         """Drop the suggestions for a document; None: for all."""

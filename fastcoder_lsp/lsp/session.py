@@ -224,7 +224,7 @@ class Session:
             lambda listener: open_host(listener, self._active, self._folder_settings(), OpenTexts()),
             _OnLoop(self._call_soon, self.reporter, self._handle_late),
             enabled=self._active.enabled,
-            call_later=self._loop.call_later,
+            call_later=partial(self._call_soon, self._loop.call_later),
         )
         self.reporter.facts = self.service.host.facts
         self.reporter.context, self.reporter.edits = self.uses_context, self.wants_edits

@@ -199,8 +199,8 @@ BLOCK = "def f():\n    x = "
 BODY = "alpha(b)\n    gamma(d)\n    return e\n"
 
 
-def _judged(shares: Mapping[str, Mapping[str, float]]) -> Simulation:
-    simulation = _simulation(BLOCK, BODY, shares)
+def _judged(shares: Mapping[str, Mapping[str, float]], before: str = BLOCK) -> Simulation:
+    simulation = _simulation(before, BODY, shares)
     simulation.policy = BALANCED
     return simulation
 
@@ -237,11 +237,12 @@ def test_the_rest_of_a_shown_text_does_not_vanish() -> None:
     assert not other.answer(f"{BLOCK}alpha").text
 
 
-def test_no_work_for_lines_that_would_be_held_back() -> None:
-    sure, unsure = _judged({}), _judged({"alpha(b)\n    ": {"g": 0.4, "h": 0.6}})
+@pytest.mark.parametrize(("share", "rest_ms"), [(0.4, 900), (0.25, 60_000)])
+def test_no_work_for_lines_that_would_be_held_back(share: float, rest_ms: float) -> None:
+    sure, unsure = _judged({}), _judged({"alpha(b)\n    ": {"g": share, "h": 1 - share}})
     for simulation in (sure, unsure):
         simulation.answer(BLOCK)
-        simulation.rest(60_000)
+        simulation.rest(rest_ms)
     assert unsure.engine.steps < sure.engine.steps - 10
 
 
@@ -253,3 +254,30 @@ def test_no_work_for_a_text_that_would_be_held_back() -> None:
     assert unsure.engine.steps < sure.engine.steps - 15
     assert unsure.answer(f"{BLOCK}al").text == "pha(b)\n    gamma(d)\n    return e"
     assert unsure.answer(BLOCK, invoked=True).text == BODY.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("shares", "typed", "rested"),
+    [
+        ({"": {"a": 0.4, "b": 0.6}}, "", ""),
+        ({"": {"a": 0.6, "b": 0.4}}, "", BODY.rstrip()),
+        ({"alpha(b)\n    ": {"g": 0.45, "h": 0.55}}, "alpha(b)", BODY.rstrip()),
+        ({"alpha(b)\n    ": {"g": 0.25, "h": 0.75}}, "alpha(b)", "alpha(b)"),
+    ],
+    ids=["unlikely", "half likely", "more lines", "unlikely lines"],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_more_appears_where_the_user_rests(
+    shares: Mapping[str, Mapping[str, float]], typed: str, rested: str, known: bool
+) -> None:
+    place = f"alpha = 1\n{BLOCK}"
+    simulation = _judged(shares, place)
+    if known:
+        simulation.answer(place, invoked=True)
+        simulation.answer("")
+    assert simulation.answer(place).text == typed
+    simulation.rest(5_000)
+    assert bool(simulation.late) == (rested != typed)
+    assert simulation.answer(place).text == rested
+    if rested != typed:
+        assert simulation.answer(f"{place}alph").text == rested.removeprefix("alph")
