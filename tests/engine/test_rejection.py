@@ -211,9 +211,7 @@ def test_top_rows_equal_a_full_sort(rows: list[list[int]], count: int) -> None:
     assert (values == np.take_along_axis(logits, ids, axis=1)).all()
 
 
-@given(
-    st.lists(st.integers(0, 5), min_size=7, max_size=7), st.sets(st.integers(0, 6), min_size=1), st.integers(1, 9)
-)
+@given(st.lists(st.integers(0, 5), min_size=7, max_size=7), st.sets(st.integers(0, 6), min_size=1), st.integers(1, 9))
 def test_top_rows_of_a_row_that_only_some_may_follow(row: list[int], allowed: set[int], count: int) -> None:
     ids, values = top_rows(np.array([row, row], dtype=np.float32), count, {1: np.array([*allowed, *allowed])})
     assert ids[0].tolist() == sorted(range(7), key=lambda token: (-row[token], token))[:count]
