@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.edits.blocks import FILE
 from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
+from fastcoder_lsp.edits.names import ANYWHERE, FILE, ScopedVariable, SyntaxScopes, scopes_of
 from fastcoder_lsp.edits.renames import (
-    MOST_BLOCKS,
     MOST_CHANGES,
     MOST_DIFFERENT,
     MOST_LINES,
@@ -24,8 +23,9 @@ from fastcoder_lsp.edits.renames import (
     is_name,
     renamed,
 )
-from fastcoder_lsp.edits.scopes import ANYWHERE, CodeScopes, Variable
+from fastcoder_lsp.edits.syntax_tree import is_parsed, quoting
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.syntax import MARKUP
 
 SOURCE, RENAME = "analogy", "rename"  # the sources of an `EditAnswer` with these edits
 LIKENESS: Final = 5
@@ -36,6 +36,8 @@ _WHOLE_SIDE: Final = 2  # more points for a side of the line that is the same as
 _MOST_TEXT: Final = 1_000_000  # characters of a document
 _MOST_PLACES: Final = 1_000  # occurrences of the old tokens that are looked at
 _MOST_LINE: Final = 1_000  # characters on each side of a place that are compared
+_DATA: Final = MARKUP | {"css", "dockerfile", "ini", "json", "jsonc", "less", "makefile", "scss", "sql", "toml", "yaml"}
+"""Languages without variables."""
 WORD: Final = re.compile(r"[^\W\d]\w")
 _IDENTIFIER: Final = re.compile(r"(?<!\w)(?<!\.)[^\W\d]\w*")
 
@@ -128,17 +130,20 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edi
         left, right = beside(text, at, at + len(old))
         if not first <= line <= last and any(one.likeness(left, right) >= needed for one in replacement.examples):
             found.append(at)
-    if not found or text.count("{") + text.count("=>") > MOST_BLOCKS:
+    if not found:
         return []
-    scopes = CodeScopes(text, question.language)
+    scopes, is_quoted = scopes_of(text, question.language), quoting(text, question.language)
     made = [_made_at(text, one) for one in own]
-    quoted = {at for at in found if scopes.quoted(at)}
-    if not any(map(scopes.quoted, made)):
+    quoted = {at for at in found if is_quoted(at)}
+    if not any(map(is_quoted, made)):
         found = [at for at in found if at not in quoted]
     kept = [[at] for at in found if at in quoted]
     code = [at for at in found if at not in quoted]
-    if is_name(old) and is_name(replacement.new):
-        if not made or not all(map(scopes.quoted, made)):
+    if scopes is None:
+        known = is_parsed(question.language) or (is_name(old) and question.language not in _DATA)
+        kept += [] if known else [[at] for at in code]  # no tree tells variables apart
+    elif is_name(old) and is_name(replacement.new):
+        if not made or not all(map(is_quoted, made)):
             kept = _renamed(scopes, replacement, code, made, question.path)
     else:
         kept += [[at] for at in code if _means_the_same(scopes, replacement, at, made)]
@@ -153,11 +158,11 @@ def _made_at(text: str, example: MadePlace) -> int:
 
 
 def _renamed(
-    scopes: CodeScopes, replacement: RepeatedChange, like: Sequence[int], made: Sequence[int], path: str
+    scopes: SyntaxScopes, replacement: RepeatedChange, like: Sequence[int], made: Sequence[int], path: str
 ) -> list[list[int]]:
     """The places to rename of those that are like the user's, and of others that they need."""
     old, new = scopes.names(replacement.old), scopes.names(replacement.new)
-    lines = {scopes.line_of(at) for at in made}
+    lines = {scopes.text.rfind("\n", 0, at) + 1 for at in made}
     before = [one for one in new if one.line in lines]  # these were the old name
     examples = [one for one in before if not one.free]
     foreign = [one for one in replacement.examples if one.path != path]
@@ -191,14 +196,14 @@ def _renamed(
     return [*groups, *([one.at for one in places if one.line == line] for line in sorted(beside))]
 
 
-def _means_the_same(scopes: CodeScopes, replacement: RepeatedChange, at: int, made: Sequence[int]) -> bool:
+def _means_the_same(scopes: SyntaxScopes, replacement: RepeatedChange, at: int, made: Sequence[int]) -> bool:
     """Whether each name that the change adds or drops is the same variable there as at one of the user's places."""
     old, new = (set(_IDENTIFIER.findall(side)) for side in (replacement.old, replacement.new))
     names = [(word, [one for one in scopes.names(word) if not one.free]) for word in old ^ new]
 
-    def meaning(place: int) -> list[Variable | str]:
+    def meaning(place: int) -> list[ScopedVariable | str]:
         """The variables that the names mean; an added one may be any parameter of that name."""
-        found = list[Variable | str]()
+        found = list[ScopedVariable | str]()
         for word, uses in names:
             owner = scopes.owner_at(place, uses)
             given = word in new and any(one.parameter and one.scope == owner.scope for one in uses)

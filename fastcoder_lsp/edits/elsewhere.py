@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple, Protocol
 
 from msgspec import Meta, Struct, structs
@@ -17,9 +17,10 @@ from msgspec import Meta, Struct, structs
 from fastcoder_lsp.core import Change, Pieces
 from fastcoder_lsp.core.bounds import Short
 from fastcoder_lsp.edits.analogy import WORD, RepeatedChange, beside, places, repeated
-from fastcoder_lsp.edits.blocks import FILE
-from fastcoder_lsp.edits.renames import MOST_BLOCKS, MOST_CHANGES, is_imported, names_changed
-from fastcoder_lsp.edits.scopes import CodeScopes, NameUse
+from fastcoder_lsp.edits.names import FILE, ScopedName, SyntaxScopes, scopes_of
+from fastcoder_lsp.edits.renames import MOST_CHANGES, names_changed
+from fastcoder_lsp.edits.scope_rules import NameRole
+from fastcoder_lsp.edits.syntax_tree import quoting
 from fastcoder_lsp.edits.uses import ImportedUses, Importer
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 from fastcoder_lsp.syntax import SCRIPT
@@ -34,7 +35,10 @@ _IMPORTS: Final = re.compile(r"[ \t]*(?:from|import|use|using|export\s*[{*]|#\s*
 _OWN: Final = frozenset({"this", "self"})
 _MOST_HOPS: Final = 3  # files that hand an import on, one to the other
 _MOST_ARGUMENTS: Final = 4_000  # characters of a call
-_MOST_HEAD: Final = 4_000  # characters of a function's parameters
+_MOST_IMPORTED: Final = 1_000  # characters between an import's beginning and a name in it
+_IMPORTED: Final = re.compile(
+    r"(?:^|\n)[ \t]*(?:from\b.*\b)?(?:import|use)\b(?:[^\n]*|[^\n;({]*[({][^;)}]*)(?<!\bas )$"
+)
 _WORD: Final = re.compile(r"[^\W\d]\w+")
 _DEFINES: Final = re.compile(r"^(?P<indent>[ \t]*)(?:async[ \t]+)?def[ \t]+(?P<name>\w+)[ \t]*\(", re.MULTILINE)
 _CLASS: Final = re.compile(r"^class[ \t]+(?P<name>\w+)", re.MULTILINE)
@@ -121,11 +125,10 @@ class _Search:
 
     def renamed_in(self, path: str) -> Iterator[_RenamedDefinition]:
         """The definitions of a file that other files may use, and that have another name now."""
-        if (known := self._read(path)) is None or known[0].count("{") + known[0].count("=>") > MOST_BLOCKS:
+        text, language = self._existing(path)
+        if (scopes := scopes_of(text, language)) is None:
             return
-        text, language = known
         history, seen = self._question.history, set[tuple[str, str, int]]()
-        scopes: CodeScopes | None = None
         for number in range(len(history) - 1, max(len(history) - 1 - MOST_CHANGES, -1), -1):
             if history[number].path != path or not _changes_names(history[number]):
                 continue
@@ -133,13 +136,12 @@ class _Search:
                 if (old, new, at) in seen:
                     continue
                 seen.add((old, new, at))
-                scopes = scopes or CodeScopes(text, language)
                 use = next((one for one in scopes.names(new) if one.at == at), None)
-                if use is not None and use.bound and not is_imported(text, at):
+                if use is not None and use.bound and use.role is not NameRole.IMPORTED:
                     yield from self._definition(scopes, _RenamedDefinition(path, language, old, new), text, use)
 
     def _definition(
-        self, scopes: CodeScopes, renamed: _RenamedDefinition, text: str, use: NameUse
+        self, scopes: SyntaxScopes, renamed: _RenamedDefinition, text: str, use: ScopedName
     ) -> Iterator[_RenamedDefinition]:
         still = [one for one in scopes.names(renamed.old) if one.bound and one.scope == use.scope]
         if still:
@@ -176,23 +178,22 @@ class _Search:
         if (known := self._read(path)) is None or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", known[0]):
             return None
         text, language = known
-        if text.count("{") + text.count("=>") > MOST_BLOCKS:
-            return None
         return Importer(path, language, text, self._files.known()).uses(name, targets)
 
     def _rename(self, renamed: _RenamedDefinition, path: str, uses: ImportedUses) -> None:
         text, language = self._existing(path)
         old, new = renamed.old, renamed.new
-        if any(not one.free for one in CodeScopes(text, language).names(new)):
+        scopes = scopes_of(text, language)
+        if scopes is None or any(not one.free for one in scopes.names(new)):
             return  # it means something else here, or both are used on purpose
         for at in uses.written:
             self._add(path, Edit(at, at + len(old), f"{old}: {new}" if at in uses.properties else new))
 
     def _name_in_calls(self, renamed: _RenamedDefinition, path: str, uses: ImportedUses | None) -> None:
         text, language = self._existing(path)
-        scopes = CodeScopes(text, language)
+        is_quoted = quoting(text, language)
         for end in uses.ends if uses is not None else ():
-            for at in _named_argument(scopes, text, end, renamed.old):
+            for at in _named_argument(is_quoted, text, end, renamed.old):
                 self._add(path, Edit(at, at + len(renamed.old), renamed.new))
 
     # Repeated changes -------------------------------------------------------------------------------------------------
@@ -245,22 +246,20 @@ class _Search:
         return self._texts[path]
 
 
-def _function_of(scopes: CodeScopes, text: str, parameter: NameUse) -> str | None:
+def _function_of(scopes: SyntaxScopes, text: str, parameter: ScopedName) -> str | None:
     """The function or class of a Python file whose calls name a parameter; None for methods and inner functions."""
     start = scopes.scopes[parameter.scope].start
-    heads = _DEFINES.finditer(text, max(text.rfind("\n", 0, start), start - _MOST_HEAD, 0), start + 1)
-    head = next((one for one in heads if one.end() == start + 1), None)
-    if head is None:
+    if (head := _DEFINES.match(text, text.rfind("\n", 0, start) + 1)) is None:
         return None
     if not head["indent"]:
         return head["name"]
     classes = [one for one in _CLASS.finditer(text, 0, head.start()) if not scopes.quoted(one.start())]
     around = scopes.scopes[parameter.scope].parent
-    is_own = classes and around != FILE and scopes.scopes[around].parent == FILE and scopes.scopes[around].is_class
+    is_own = classes and around != FILE and scopes.scopes[around].parent == FILE and scopes.is_class(around)
     return classes[-1]["name"] if is_own and head["name"] == "__init__" else None
 
 
-def _is_exported(text: str, use: NameUse, name: str) -> bool:
+def _is_exported(text: str, use: ScopedName, name: str) -> bool:
     """Whether other files of TypeScript or JavaScript may import a definition by its name."""
     if _EXPORTS.match(text, use.line) is not None:
         return "default" not in text[use.line : use.at]
@@ -269,7 +268,8 @@ def _is_exported(text: str, use: NameUse, name: str) -> bool:
 
 def _own_uses(text: str, language: str, name: str) -> ImportedUses | None:
     """The uses of a definition in its own file."""
-    scopes = CodeScopes(text, language)
+    if (scopes := scopes_of(text, language)) is None:
+        return None
     uses = [one for one in scopes.names(name) if not one.free]
     owners = scopes.owners(uses)
     mine = [one for one, owner in zip(uses, owners, strict=True) if owner.scope == FILE]
@@ -278,7 +278,7 @@ def _own_uses(text: str, language: str, name: str) -> ImportedUses | None:
     return ImportedUses((), frozenset(), tuple(one.at + len(name) for one in mine if not one.bound), exports=False)
 
 
-def _named_argument(scopes: CodeScopes, text: str, end: int, name: str) -> Iterator[int]:
+def _named_argument(is_quoted: Callable[[int], bool], text: str, end: int, name: str) -> Iterator[int]:
     """Where the call of what ends at `end` names an argument so; nothing where that is no call."""
     opener = re.compile(r"[ \t]*\(").match(text, end)
     if opener is None:
@@ -287,7 +287,7 @@ def _named_argument(scopes: CodeScopes, text: str, end: int, name: str) -> Itera
     for found in re.compile(rf"[()\[\]{{}}]|(?<=[(,\s]){re.escape(name)}(?=\s*=(?!=))").finditer(
         text, opener.end(), opener.end() + _MOST_ARGUMENTS
     ):
-        if scopes.quoted(found.start()):
+        if is_quoted(found.start()):
             continue
         if found[0] in ("(", "[", "{"):
             depth += 1
@@ -305,6 +305,10 @@ def _words_beside(change: RepeatedChange) -> list[str]:
     return sorted(set[str].intersection(*beside)) if beside else []
 
 
+def _is_imported(text: str, at: int) -> bool:
+    return _IMPORTED.search(text[max(at - _MOST_IMPORTED, 0) : at]) is not None
+
+
 def _is_like(change: RepeatedChange, path: str, text: str, edit: Edit) -> bool:
     """Whether a place of another file is certain enough.
 
@@ -312,7 +316,7 @@ def _is_like(change: RepeatedChange, path: str, text: str, edit: Edit) -> bool:
     changes of tests nothing of other code; and imports depend on what a file uses.
     """
     line = text.rfind("\n", 0, edit.start) + 1
-    if _IMPORTS.match(text, line) is not None or is_imported(text, edit.start):
+    if _IMPORTS.match(text, line) is not None or _is_imported(text, edit.start):
         return False
     if path.partition("/")[0] not in {one.path.partition("/")[0] for one in change.examples}:
         return False

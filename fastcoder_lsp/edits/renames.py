@@ -13,23 +13,30 @@ from typing import Final
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.differences import whole_lines
-from fastcoder_lsp.edits.blocks import FILE
 from fastcoder_lsp.edits.minimal import line_hunks
-from fastcoder_lsp.edits.scopes import CodeScopes, NameUse
+from fastcoder_lsp.edits.names import FILE, ScopedName, SyntaxScopes, scopes_of
+from fastcoder_lsp.edits.scope_rules import NameRole
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
 TOKEN: Final = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
 MOST_CHANGES: Final = 16  # latest changes that are compared
 MOST_LINES: Final = 64  # changed lines of them that are compared
 MOST_DIFFERENT: Final = 60  # tokens, old and new, between the common ends of a line: with more it is another line
-MOST_BLOCKS: Final = 20_000  # signs of blocks in a document
 _VALUES: Final = frozenset({"true", "false", "null", "nil", "undefined", "this", "self", "super"})
 """Words of other languages than Python that no scope binds."""
 _EVERYTHING: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILINE)
 
-_MOST_IMPORTED: Final = 1_000  # characters between an import's beginning and a name in it
-_IMPORTED: Final = re.compile(
-    r"(?:^|\n)[ \t]*(?:from\b.*\b)?(?:import|use)\b(?:[^\n]*|[^\n;({]*[({][^;)}]*)(?<!\bas )$"
+_MOST_TYPE: Final = 400  # characters after a variable's name that tell its type
+_VALUE: Final = (
+    r"(?:std::)?(?:u?int\d*(?:_t)?|u?long|u?short|s?byte|u?char|bool(?:ean)?|float|double|decimal|string(?:_view)?|size_t"
+    r"|num|U?Int|U?Long|U?Short|U?Byte|Char|Boolean|Float|Double|String|Integer|list|vector|map|set|List|Map|Set)"
+    r"\b(?:<[^()]*>)?"
+)
+"""Types whose values nobody calls."""
+_VALUE_BEFORE: Final = re.compile(rf"(?<![\w.:<]){_VALUE}(?:\[\])*[\s?&*]+$")
+_VALUE_AFTER: Final = re.compile(rf"\w+\s*:\s*{_VALUE}")
+_FUNCTION_AFTER: Final = re.compile(
+    r"\w+\s*:\s*(?:@\w+\s+)*(?:suspend\s+)?(?:[\w.<>?]+\.)?\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*->"
 )
 
 
@@ -41,10 +48,9 @@ def is_name(tokens: str) -> bool:
 def renamed(question: EditQuestion) -> tuple[Edit, ...]:
     """The other places of a variable that the last change renamed at one or more; empty where no scope proves them."""
     text, history = question.text, question.history
-    if not history or history[-1].path != question.path or text.count("{") + text.count("=>") > MOST_BLOCKS:
+    if not history or history[-1].path != question.path:
         return ()
     pairs = {(old, new) for old, new, _ in names_changed(text, history, len(history) - 1)}
-    scopes: CodeScopes | None = None
     for old, new in sorted(pairs):
         if not re.search(rf"(?<!\w){re.escape(old)}(?!\w)", text):
             continue
@@ -52,35 +58,38 @@ def renamed(question: EditQuestion) -> tuple[Edit, ...]:
         for number in range(len(history) - 1, max(len(history) - 1 - MOST_CHANGES, -1), -1):
             if history[number].path == question.path:
                 made.update(at for *pair, at in names_changed(text, history, number) if pair == [old, new])
-        scopes = scopes or CodeScopes(text, question.language)
+        if (scopes := scopes_of(text, question.language)) is None:
+            return ()
         if places := _places(scopes, question, old, new, made):
             return tuple(Edit(one.at, one.at + len(old), f"{old}: {new}" if one.shorthand else new) for one in places)
     return ()
 
 
-def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made: set[int]) -> Sequence[NameUse]:
-    names = scopes.names(new)
-    mine = [one for one in names if one.at in made]
-    others = [one for one in names if one.at not in made and not one.free]
+def _places(scopes: SyntaxScopes, question: EditQuestion, old: str, new: str, made: set[int]) -> Sequence[ScopedName]:
+    old_names, new_names = scopes.names(old), scopes.names(new)
+    mine = [one for one in new_names if one.at in made]
+    others = [one for one in new_names if one.at not in made and not one.free]
     if not mine or any(one.free or one.called for one in mine):
         return ()
-    uses = sorted([*(one for one in scopes.names(old) if not one.free), *mine], key=lambda one: one.at)
+    uses = sorted([*(one for one in old_names if not one.free), *mine], key=lambda one: one.at)
     owner = dict(zip(uses, scopes.owners(uses), strict=True))
     variable = owner[mine[0]]
     places = [one for one in uses if one not in mine and owner[one] == variable]
     if any(one.called for one in places):
-        calls = scopes.calls(old, [one for one in uses if one.bound and owner[one] == variable])
+        calls = _calls(scopes, next((one for one in uses if one.bound and owner[one] == variable), mine[0]), old)
         if calls is None:
             return ()
         places = places if calls else [one for one in places if not one.called]
     if not 0 < len(places) <= MOST_EDITS or any(owner[one] != variable for one in mine):
         return ()
-    if any(variable.scope in scopes.around(one.scope) for one in others):
+    if any(variable.scope in scopes.around(one.scope) for one in others) or scopes.is_broken(variable.scope):
         return ()
-    if any(one.unclear and variable.scope in scopes.around(one.scope) for one in (*scopes.names(old), *mine)):
+    if any(one.unclear and variable.scope in scopes.around(one.scope) for one in (*old_names, *mine)):
         return ()
-    if any(is_imported(question.text, one.at) for one in mine):
-        return ()  # another thing is imported now; the old one may have other names
+    if scopes.is_class(variable.scope) and any(one.role is NameRole.MEMBER for one in old_names):
+        return ()  # a member that may be this variable
+    if any(one.role is NameRole.EXPORTED for one in places) or any(one.role is NameRole.IMPORTED for one in mine):
+        return ()  # other files know it, or another thing is imported now
     if any(one.bound for one in mine):
         return places if _leaves_unbound(min(one.at for one in mine if one.bound), places) else ()
     said = len(re.findall(rf"(?<!\w){re.escape(new)}(?!\w)", question.text))
@@ -89,17 +98,30 @@ def _places(scopes: CodeScopes, question: EditQuestion, old: str, new: str, made
     return places if local and not known and not _EVERYTHING.search(question.text) else ()
 
 
-def _leaves_unbound(at: int, places: Sequence[NameUse]) -> bool:
+def _calls(scopes: SyntaxScopes, binding: ScopedName, old: str) -> bool | None:
+    """Whether a call of a variable's old name calls the variable, by its type; None where nothing tells."""
+    before, after = scopes.text[binding.line : binding.at], scopes.text[binding.at : binding.at + _MOST_TYPE]
+    if scopes.language != "kotlin":  # a variable hides a method of its name
+        return _VALUE_BEFORE.search(before) is None
+    if _FUNCTION_AFTER.match(after) is not None:
+        return True
+    if _VALUE_AFTER.match(after) is not None:
+        return False
+    declared = any(one.role is NameRole.DECLARED for one in scopes.names(old))
+    typed = re.match(r"\w+\s*:", after) is not None
+    return None if typed != declared else not declared
+
+
+def _leaves_unbound(at: int, places: Sequence[ScopedName]) -> bool:
     """Whether the first of a variable's other `places` needs the binding at `at`, which has another name now."""
     if any(one.bound and one.at < at for one in places):
         return False
     first = next((one for one in places if one.at > at), places[0])
-    return not first.bound or first.changed or any(not one.bound and one.line == first.line for one in places)
-
-
-def is_imported(text: str, at: int) -> bool:
-    """Whether a name stands in an import."""
-    return _IMPORTED.search(text[max(at - _MOST_IMPORTED, 0) : at]) is not None
+    return (
+        not first.bound
+        or first.role is NameRole.CHANGED
+        or any(not one.bound and one.line == first.line for one in places)
+    )
 
 
 def names_changed(text: str, history: Sequence[Change], number: int) -> Iterator[tuple[str, str, int]]:

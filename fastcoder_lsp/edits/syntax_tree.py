@@ -7,6 +7,7 @@ kept. One character is one byte of a parsed text, so that its offsets are those 
 import importlib
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
@@ -26,7 +27,6 @@ _GRAMMARS: Final = {
     "cuda-cpp": "cpp",
     "dart": "dart",
     "go": "go",
-    "groovy": "groovy",
     "java": "java",
     "javascript": "javascript",
     "javascriptreact": "javascript",
@@ -127,6 +127,11 @@ def parsed(text: str, language: str) -> SyntaxTree | None:
         return None
 
 
+def is_parsed(language: str) -> bool:
+    """Whether a language has a grammar."""
+    return _grammar(language) is not None
+
+
 def quoting(text: str, language: str) -> Callable[[int], bool]:
     """Whether an offset is in a comment or in the text of a string: by the tree, or else by a lexer."""
     if (tree := parsed(text, language)) is not None:
@@ -141,7 +146,9 @@ def _grammar(language: str) -> Language | None:
     if not package:
         return None
     try:
-        return Language(getattr(importlib.import_module(f"tree_sitter_{package}"), function or "language")())
+        grammar = getattr(importlib.import_module(f"tree_sitter_{package}"), function or "language")()
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # older packages give a number
+            return Language(grammar)
     except (ImportError, AttributeError, ValueError):  # it is not installed, or for another version
         return None
 

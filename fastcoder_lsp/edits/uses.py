@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fastcoder_lsp.edits.scopes import ANYWHERE, CodeScopes, NameUse, Variable
+from fastcoder_lsp.edits.names import ANYWHERE, ScopedName, ScopedVariable, SyntaxScopes, scopes_of
 from fastcoder_lsp.syntax import SCRIPT
 
 SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python"})
@@ -97,7 +97,8 @@ class Importer:
     def _uses(
         self, name: str, imports: Sequence[_ImportedName], modules: Sequence[_ImportedName]
     ) -> ImportedUses | None:
-        scopes = CodeScopes(self._text, self._language)
+        if (scopes := scopes_of(self._text, self._language)) is None:
+            return None
         imports = [one for one in imports if not scopes.quoted(one.at)]
         written, properties, ends = {one.at for one in imports}, set[int](), set[int]()
         exports = any(one.local == name for one in imports)
@@ -124,7 +125,7 @@ class Importer:
     def _is_exported(self, at: int) -> bool:
         return _EXPORTED.search(self._text, max(at - _MOST_STATEMENT, 0), at) is not None
 
-    def _members(self, scopes: CodeScopes, module: str, name: str, bound: Collection[int]) -> Iterator[int]:
+    def _members(self, scopes: SyntaxScopes, module: str, name: str, bound: Collection[int]) -> Iterator[int]:
         """The places of a definition's name behind its module's; none where that name has another binding, too."""
         first = module.partition(".")[0]
         if any(one.bound and not one.free and one.at not in bound for one in scopes.names(first)):
@@ -226,7 +227,8 @@ class Importer:
         return self._uses(name, (), modules) if modules and name[:1].isupper() else None
 
     def _go_package(self, name: str) -> ImportedUses | None:
-        scopes = CodeScopes(self._text, self._language)
+        if (scopes := scopes_of(self._text, self._language)) is None:
+            return None
         uses = [one for one in scopes.names(name) if not one.free]
         owners = scopes.owners(uses)
         places = [one.at for one, owner in zip(uses, owners, strict=True) if owner == ANYWHERE]
@@ -250,13 +252,13 @@ def _named(found: "re.Match[str]", group: str) -> _ImportedName:
 
 
 def _bound_at(
-    scopes: CodeScopes, local: str, imports: Sequence[_ImportedName], written: Collection[int]
-) -> list[NameUse] | None:
+    scopes: SyntaxScopes, local: str, imports: Sequence[_ImportedName], written: Collection[int]
+) -> list[ScopedName] | None:
     """All uses of the variables that imports bind; None where more than they may bind them (`written`: their names)."""
     imported = {one.bound_at: one.statement for one in imports}
     uses = [one for one in scopes.names(local) if not one.free]
     owners = scopes.owners(uses)
-    mine = set[Variable]()
+    mine = set[ScopedVariable]()
     for one, owner in zip(uses, owners, strict=True):
         if one.at in imported:
             if owner.scope not in scopes.around(scopes.innermost(imported[one.at])):

@@ -15,7 +15,6 @@ from fastcoder_lsp.edits.imports.table import ImportTable
 from fastcoder_lsp.edits.imports.uses import unbound_uses
 from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought
 from fastcoder_lsp.edits.minimal import apply, minimal
-from fastcoder_lsp.edits.renames import MOST_BLOCKS
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 
 SOURCE: Final = "import"  # the source of an `EditAnswer` with these edits
@@ -38,7 +37,7 @@ class MissingImport(NamedTuple):
 def missing_imports(question: EditQuestion, table: ImportTable) -> tuple[Edit, ...]:
     """The edits that import what the last changes use and nothing binds; empty where nothing is certain."""
     syntax, text = syntax_of(question.language), question.text
-    if syntax is None or len(text) > _MOST_TEXT or text.count("{") + text.count("=>") > MOST_BLOCKS:
+    if syntax is None or len(text) > _MOST_TEXT:
         return ()
     names = [name for name in new_names(question) if table.knows(name) and not syntax.is_builtin(name)]
     if not names:

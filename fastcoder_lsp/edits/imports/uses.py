@@ -5,11 +5,9 @@ from functools import lru_cache
 from typing import Final
 
 from fastcoder_lsp.edits.names import scopes_of
-from fastcoder_lsp.edits.scope_rules import rules_of
-from fastcoder_lsp.edits.scopes import CodeScopes
 from fastcoder_lsp.edits.syntax_tree import quoting
 
-_BY_WORDS: Final = frozenset({"java", "kotlin", "rust", "php"})
+_BY_WORDS: Final = frozenset({"php"})
 _MOST_USES: Final = 1_000
 _TYPE: Final = (
     r"(?:(?:\b(?:class|interface|enum|record|struct|trait|type|object|typealias|union|mod|module|const|static|define)\s+"
@@ -26,10 +24,9 @@ _OTHER_AFTER: Final = r"(?:\s*(?:=(?!=)|[;,:)]|\|)|\([^)\n]*\)\s*(?:\{|throws|->
 def unbound_uses(text: str, language: str, name: str) -> list[int]:
     """The offsets of the uses of a name; none where the text binds it.
 
-    By the syntax tree's scopes where the language has rules for them; else a type, which only a word declares, by that
-    word, and other names by the lexer's scopes.
+    By the syntax tree's scopes where they tell types, too; else by the words that declare a name.
     """
-    if rules_of(language).names and (found := _by_tree(text, language)) is not None:
+    if language not in _BY_WORDS and (found := _by_tree(text, language)) is not None:
         return found.get(name, [])
     if language in _BY_WORDS or name[0].isupper():
         quoted, word = quoting(text, language), re.escape(name)
@@ -38,8 +35,7 @@ def unbound_uses(text: str, language: str, name: str) -> list[int]:
             return []
         places = [one.start() for one in re.finditer(rf"(?<![\w$]){word}(?![\w$])", text)]
         return [at for at in places[:_MOST_USES] if not quoted(at)]
-    uses = CodeScopes(text, language).names(name)
-    return [] if any(one.bound for one in uses) else [one.at for one in uses if not one.free]
+    return []
 
 
 @lru_cache(maxsize=2)
