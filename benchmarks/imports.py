@@ -5,7 +5,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -18,7 +18,8 @@ from fastcoder_lsp.edits.imports.missing import missing_imports
 from fastcoder_lsp.edits.imports.place import code_statements
 from fastcoder_lsp.edits.imports.table import ImportTable
 from fastcoder_lsp.edits.imports.unused import without_name
-from fastcoder_lsp.edits.imports.values import BoundName, ImportSyntax
+from fastcoder_lsp.edits.imports.values import BoundName, ImportLine, ImportSyntax
+from fastcoder_lsp.edits.imports.whole_files import WholeFileImports
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.syntax_tree import quoting
 from fastcoder_lsp.edits.values import EditQuestion
@@ -158,7 +159,10 @@ def _removed(
 
 def _without(file: CodeFile, syntax: ImportSyntax, chance: random.Random) -> tuple[BoundName, EditQuestion] | None:
     text = file.text
-    lines = [line for line in code_statements(syntax, text, file.language) if not line.guarded and line.names]
+    lines = [line for line in code_statements(syntax, text, file.language) if not line.guarded]
+    if isinstance(syntax, WholeFileImports):
+        lines = [replace(line, names=_given(file, line, syntax)) for line in lines]
+    lines = [line for line in lines if line.names]
     lines = [line for line in lines if not line.form.startswith("pub") and not line.everything]
     if not lines:
         return None
@@ -181,6 +185,22 @@ def _without(file: CodeFile, syntax: ImportSyntax, chance: random.Random) -> tup
     return name, _question(file, rest, use + len(name.name) + 1, change)
 
 
+def _given(file: CodeFile, line: ImportLine, syntax: WholeFileImports) -> tuple[BoundName, ...]:
+    """A used name that only the file of an import gives."""
+    home, table, text = syntax.file_of(line.source, file.path, file.table), file.table, file.text
+    facts = table.facts(home) if home is not None else None
+    own = {name for name, _ in facts.defined} if facts is not None else set[str]()
+    rest = [(file.path, one.source) for one in syntax.statements(text) if one.source != line.source]
+    files, sources = syntax.reached(rest, table)
+    if home in files or line.source in sources:
+        return ()
+    words = dict.fromkeys(re.findall(r"(?<![\w$])[A-Za-z_]\w+", text))
+    for word in words:
+        if word in own or line.source in syntax.standard.get(word, ()):
+            return (BoundName(word, "", line.start, line.end),)
+    return ()
+
+
 def _uses(syntax: ImportSyntax, text: str, at: int, name: str) -> bool:
     start = text.rfind("\n", 0, at) + 1
     stop = text.find("\n", at)
@@ -193,8 +213,11 @@ def _question(file: CodeFile, text: str, offset: int, change: Change) -> EditQue
 
 def _is_known(file: CodeFile, name: BoundName) -> bool:
     """Whether another file imports or defines the name."""
-    others = [*file.table.imported(name.name), *file.table.defined(name.name)]
-    return any(one[0] != file.path for one in others)
+    others = [
+        *(path for path, _ in file.table.imported(name.name)),
+        *(one.path for one in file.table.defined(name.name)),
+    ]
+    return any(one != file.path for one in (*others, *file.table.using(name.name)))
 
 
 def _verdict(file: CodeFile, before: str, after: str, syntax: ImportSyntax) -> str:

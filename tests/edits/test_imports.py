@@ -54,6 +54,19 @@ PHP = {
     "src/Cart.php": "<?php\n\nnamespace Shop;\n\nuse Psr\\Log\\LoggerInterface;\n\nclass Cart {}\n",
     "src/Tax.php": "<?php\n\nnamespace Shop;\n\nuse Psr\\Log\\LoggerInterface;\n\nclass Tax {}\n",
 }
+C = {
+    "util.h": "#ifndef UTIL_H\n#define UTIL_H\nint clamp_to(int value, int low);\n#define MOST 9\n#endif\n",
+    "all.h": '#include "util.h"\n',
+    "a.c": '#include <stdio.h>\n#include <string.h>\n\n#include "util.h"\n\nint a(void) { return (int)strlen("a"); }\n',
+}
+CPP = {
+    "src/shop/price.h": "#pragma once\nnamespace shop {\nclass Price {\n};\n}\n",
+    "src/shop/cart.cc": '#include <vector>\n\n#include "shop/price.h"\n\nstd::vector<int> x;\n',
+}
+RUBY = {
+    "lib/money.rb": "module Shop\n  class Money\n  end\nend\n",
+    "lib/cart.rb": "require 'json'\nrequire_relative 'money'\n\nJSON.parse(Money.new.to_s)\n",
+}
 
 
 def table_of(files: Mapping[str, str]) -> ImportTable:
@@ -198,6 +211,24 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "<?php\n\nnamespace Shop;\n\nuse Psr\\Http\\Request;\n\nfunction f(LoggerInterface $l): Price {}\n",
             "<?php\n\nnamespace Shop;\n\nuse Psr\\Http\\Request;\nuse Psr\\Log\\LoggerInterface;\nuse Shop\\",
         ),
+        (
+            C,
+            "b.c",
+            "#include <stdio.h>\n\nint b(char *s) { return clamp_to(strlen(s), MOST); }\n",
+            '#include <stdio.h>\n#include <string.h>\n\n#include "util.h"\n\nint b',
+        ),
+        (
+            CPP,
+            "src/shop/tax.cc",
+            '#include <string>\n\n#include "shop/cart.h"\n\nstd::vector<Price> prices;\n',
+            '#include <string>\n#include <vector>\n\n#include "shop/cart.h"\n#include "shop/price.h"\n\n',
+        ),
+        (
+            RUBY,
+            "lib/tax.rb",
+            "require 'set'\n\nJSON.dump(Money.new)\n",
+            "require 'json'\nrequire 'set'\nrequire_relative 'money'\n\n",
+        ),
     ],
 )
 def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text: str, head: str) -> None:
@@ -227,6 +258,11 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (RUST, "src/a.rs", "struct Price;\nfn f(p: Price) {}\n"),
         (JAVA, "src/shop/Line.java", "package shop;\n\nclass Line { Cart cart; }\n"),  # of its own package
         (JAVA, "src/shop/Line.java", "package shop;\n\nimport java.util.*;\n\nclass Line { List x; }\n"),
+        (C, "b.c", '#include "all.h"\n\nint b(int s) { return clamp_to(s, MOST); }\n'),
+        (C, "b.c", "static int clamp_to(int a, int b) { return a; }\nint b(int s) { return clamp_to(s, 1); }\n"),
+        (CPP, "src/shop/tax.cc", "std::map<int, int> m; // std::vector<int>\n"),
+        (RUBY, "lib/tax.rb", "class Money\nend\nMoney.new\n"),
+        (RUBY, "lib/tax.rb", "Other::Money.new\n"),
         (PHP, "src/Line.php", "<?php\n\nnamespace Shop;\n\n$x = new \\Psr\\Log\\LoggerInterface();\n"),
     ],
 )
@@ -282,7 +318,7 @@ def test_an_import_that_others_may_use_stays(path: str, text: str, old: str) -> 
     assert unused_imports(question_of(path, text, [old])) == ()
 
 
-@pytest.mark.parametrize("language", ["python", "typescript", "go", "rust", "java", "kotlin", "php"])
+@pytest.mark.parametrize("language", ["python", "typescript", "go", "rust", "java", "kotlin", "php", "cpp", "ruby"])
 @pytest.mark.parametrize("part", ["import (", "from a import (", "use a::{", "import {", "use ", "'", '"""', "\0", "𝒳"])
 def test_hostile_texts_cost_little(language: str, part: str) -> None:
     syntax = syntax_of(language)

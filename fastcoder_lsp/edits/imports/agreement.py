@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -10,6 +11,7 @@ from fastcoder_lsp.edits.imports.facts import ImportableName, ImportTarget, Name
 AGREED: Final = 0.9  # share of the files importing a name that import the same
 _MOST_SAID: Final = 2_000  # importing files that are compared
 
+_Vote = tuple[str, ImportTarget, str]  # a file, its target, and the kind that it gives this
 Said = Sequence[tuple[str, NamedTarget]]
 
 
@@ -33,39 +35,61 @@ def agreed_target(
     own = {_same(ImportTarget(source), said, defined).source for source in own}
     for folder in (*map(str, PurePosixPath(path).parents),):
         near = [one for one in votes if folder == "." or one[0].startswith(folder + "/")]
-        if len({where for where, _, _ in near}) > 1 and (found := _most(near, defined, own, path)) is not None:
+        if len({where for where, _, _ in near}) > 1 and (found := _most(near, votes, defined, own, path)) is not None:
             return found
-    found = _most(votes, defined, own, path)
+    found = _most(votes, votes, defined, own, path)
     if found is None or len({where for where, _, _ in votes}) > 1 or known(found) or found.source in own:
         return found
     return found if any(found.source in (one.package, "") or one.member == found.member for one in defined) else None
 
 
 def _most(
-    votes: Sequence[tuple[str, ImportTarget, str]], defined: Sequence[ImportableName], own: Collection[str], path: str
+    near: Sequence[_Vote], votes: Sequence[_Vote], defined: Sequence[ImportableName], own: Collection[str], path: str
 ) -> ImportTarget | None:
-    """The target of nearly all votes, unless as many other files define the name.
+    """The target of nearly all votes of some files, unless as many other files define the name, or one that is nearer.
 
     Of a source and another one inside it, which hand on the same, it is the one that the file imports from already, or
-    that most name; never one that the file at `path` is inside of.
+    that most name; never one that the file at `path` is inside of, unless others in there name it.
     """
-    counted = Counter(target for _, target in {(where, target) for where, target, _ in votes})
+    counted = Counter(target for _, target in {(where, target) for where, target, _ in near})
     best, most = counted.most_common(1)[0]
     alike = [target for target in counted if target.member == best.member and _inside(target, best)]
     same = sum(counted[target] for target in alike)
-    outside = [target for target in alike if not f"/{path}".startswith(target.source + "/")]
-    mine = [target for target in outside or alike if target.source in own]
-    if same < AGREED * counted.total() or (2 * most <= same and len(mine) != 1):
+    if same < AGREED * counted.total():
         return None
+    named = {target for where, target, _ in votes if not _holds(target.source, path) or _holds(target.source, where)}
+    mine = {
+        target for target in named if target.source in own and target.member == best.member and _inside(target, best)
+    }
     if len(mine) == 1:
-        best = mine[0]
-    elif best not in outside:
-        inner = {one.package for one in defined if one.package.startswith(best.source + "/")}
-        best = best._replace(source=inner.pop()) if len(inner) == 1 else max(outside or [best], key=counted.__getitem__)
-    if most <= sum(not (one.package and _related(one.package, best.source)) for one in defined):
+        best = mine.pop()
+    elif 2 * most <= same:
         return None
-    kinds = [kind for _, target, kind in votes if target == best]
+    elif best not in named:
+        inner = {one.package for one in defined if _holds(best.source, one.package[1:])}
+        outside = [target for target in alike if target in named]
+        if len(inner) != 1 and not outside:
+            return None
+        best = max(outside, key=counted.__getitem__) if outside else best._replace(source=inner.pop())
+    others = [one for one in defined if not (one.package and _related(one.package, best.source))]
+    if most <= len(others) or any(_shared(one.package, path) > _shared(best.source, path) for one in others):
+        return None
+    kinds = [kind for _, target, kind in near if target == best]
     return best._replace(kind="type") if 2 * kinds.count("type") > len(kinds) else best
+
+
+def _holds(folder: str, path: str) -> bool:
+    return f"/{path}".startswith(folder + "/")
+
+
+def _shared(source: str, path: str) -> int:
+    """How many folders a source's path has in common with a file's; none of a name with dots."""
+    if not source.startswith("/"):
+        return 0
+    return sum(
+        1
+        for _ in takewhile(lambda pair: pair[0] == pair[1], zip(source.split("/"), f"/{path}".split("/"), strict=False))
+    )
 
 
 def _inside(one: ImportTarget, other: ImportTarget) -> bool:

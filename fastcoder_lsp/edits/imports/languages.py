@@ -9,6 +9,7 @@ from fastcoder_lsp.edits.imports.python import PythonImports
 from fastcoder_lsp.edits.imports.rust import RustImports
 from fastcoder_lsp.edits.imports.script import ScriptImports
 from fastcoder_lsp.edits.imports.values import ImportSyntax
+from fastcoder_lsp.edits.imports.whole_files import IncludeImports, RequireImports
 
 SYNTAXES: Final[tuple[ImportSyntax, ...]] = (
     PythonImports(),
@@ -17,6 +18,8 @@ SYNTAXES: Final[tuple[ImportSyntax, ...]] = (
     RustImports(),
     JvmImports(),
     PhpImports(),
+    IncludeImports(),
+    RequireImports(),
 )
 _BY_LANGUAGE: Final = {language: syntax for syntax in SYNTAXES for language in syntax.languages}
 

@@ -39,7 +39,11 @@ def missing_imports(question: EditQuestion, table: ImportTable) -> tuple[Edit, .
     syntax, text = syntax_of(question.language), question.text
     if syntax is None or len(text) > _MOST_TEXT:
         return ()
-    names = [name for name in new_names(question) if table.knows(name) and not syntax.is_builtin(name)]
+    names = [
+        name
+        for name in new_names(question)
+        if (table.knows(name) or syntax.knows(name)) and not syntax.is_builtin(name)
+    ]
     if not names:
         return ()
     search = ImportSearch(syntax, table, question.path, question.language)
@@ -89,11 +93,14 @@ class ImportSearch:
                 continue
             if self._is_used(text, name, cursor, lines) and (spelled := syntax.spelled(target, asked)) is not None:
                 found.append(MissingImport(name, target, spelled))
-        return found
+        each = dict.fromkeys(one.target for one in found)
+        fewest = syntax.fewest(list(each), table)
+        return [one for one in found if one.target in fewest]
 
     def with_imports(self, text: str, lacking: Sequence[MissingImport]) -> str:
         """The text with some imports added."""
-        for one in lacking:
+        by_target = {one[1:] if self._syntax.names_files else one: one for one in lacking}
+        for one in by_target.values():
             places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own)
             edit = places.added(*one)
             text = apply(text, [edit])

@@ -159,6 +159,7 @@ _BUILTIN: Final = frozenset(
     ]
 )
 _HEAD: Final = re.compile(r"(?:\s*(?://[^\n]*|/\*.*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL)
+_UNKNOWN: Final = "crate@?"  # a crate whose files are in no folder `src`
 _WIDEST: Final = 100
 
 
@@ -214,7 +215,8 @@ class RustImports(ImportSyntax):
     @override
     def facts(self, text: str, path: str) -> FileImports:
         own = tuple((name, name) for name in dict.fromkeys(_DEFINED.findall(text)))[:MOST_FACTS]
-        return FileImports(self.imported(text, path), own, module_of(path))
+        module = module_of(path)
+        return FileImports(self.imported(text, path), own, "" if module.startswith(_UNKNOWN) else module)
 
     @override
     def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
@@ -371,7 +373,7 @@ def module_of(path: str) -> str:
     """A file's module: the crate's folder and the path in it."""
     head, found, tail = ("/" + path).rpartition("/src/")
     if not found:
-        return "crate@?::" + path.removesuffix(".rs").replace("/", "::")
+        return f"{_UNKNOWN}::" + path.removesuffix(".rs").replace("/", "::")
     parts = tail.removesuffix(".rs").split("/")
     if parts[-1] in ("mod", "lib", "main"):
         parts.pop()

@@ -22,6 +22,7 @@ class ImportTable:
         self._importing: dict[str, dict[str, None]] = {}
         self._defining: dict[str, dict[str, None]] = {}
         self._using: dict[str, dict[str, None]] = {}
+        self._named: dict[str, dict[str, None]] = {}
         self._packages: dict[str, dict[str, None]] = {}
         self._same: dict[NamedTarget, NamedTarget] = {}
         self._held = 0
@@ -36,7 +37,7 @@ class ImportTable:
             imported = tuple(self._same.setdefault(one, one) for one in facts.imported)
             self._files[path] = facts._replace(imported=imported)
             self._held += size
-            for index, keys in self._indexes(facts):
+            for index, keys in self._indexes(path, facts):
                 for key in keys:
                     index.setdefault(key, {})[path] = None
 
@@ -88,10 +89,10 @@ class ImportTable:
         """A file's facts."""
         return self._files.get(path)
 
-    def of_package(self, package: str) -> list[str]:
-        """The files of a package."""
+    def named(self, name: str) -> list[str]:
+        """The files with a name, in any folder."""
         with self._lock:
-            return list(self._packages.get(package, ()))
+            return list(self._named.get(name, ()))
 
     def packages(self) -> tuple[str, ...]:
         """The packages of all files."""
@@ -102,7 +103,7 @@ class ImportTable:
         if (facts := self._files.pop(path, None)) is None:
             return
         self._held -= len(facts.imported) + len(facts.defined) + len(facts.used)
-        for index, keys in self._indexes(facts):
+        for index, keys in self._indexes(path, facts):
             for key in keys:
                 if (paths := index.get(key)) is not None:
                     paths.pop(path, None)
@@ -111,10 +112,11 @@ class ImportTable:
         if not self._files:
             self._same.clear()
 
-    def _indexes(self, facts: FileImports) -> "Iterable[tuple[dict[str, dict[str, None]], Iterable[str]]]":
+    def _indexes(self, path: str, facts: FileImports) -> "Iterable[tuple[dict[str, dict[str, None]], Iterable[str]]]":
         return (
             (self._importing, (one.name for one in facts.imported)),
             (self._defining, (name for name, _ in facts.defined)),
             (self._using, facts.used),
             (self._packages, (facts.package,)),
+            (self._named, (path.rpartition("/")[2],)),
         )

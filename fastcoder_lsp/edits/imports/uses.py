@@ -7,7 +7,7 @@ from typing import Final
 from fastcoder_lsp.edits.names import scopes_of
 from fastcoder_lsp.edits.syntax_tree import quoting
 
-_BY_WORDS: Final = frozenset({"php"})
+_BY_WORDS: Final = frozenset({"php", "ruby", "c", "cpp", "cuda-cpp", "objective-c", "objective-cpp"})
 _MOST_USES: Final = 1_000
 _TYPE: Final = (
     r"(?:(?:\b(?:class|interface|enum|record|struct|trait|type|object|typealias|union|mod|module|const|static|define)\s+"
@@ -16,7 +16,7 @@ _TYPE: Final = (
 )
 _OTHER: Final = (
     r"(?:\b(?:fn|fun|val|var|let|mut|const|def|for|func|ref|move)\s+|[|(]\s*(?=\w+\s*(?:[|:]|\)\s*->))"
-    r"|(?<!\breturn)(?<!\bnew)(?<!\belse)(?<!\bthrow)(?<!\bawait)(?<!\bin)(?<!\bmatch)(?<!\bif)(?<![-=!<>|&,]>)[\w>\]?]\s+)"
+    r"|[\w>\]?](?<!\breturn)(?<!\bnew)(?<!\belse)(?<!\bthrow)(?<!\bawait)(?<!\bin)(?<!\bmatch)(?<!\bif)(?<![-=]>)\s+)"
 )
 _OTHER_AFTER: Final = r"(?:\s*(?:=(?!=)|[;,:)]|\|)|\([^)\n]*\)\s*(?:\{|throws|->|=(?!=)|:))"
 
@@ -26,9 +26,10 @@ def unbound_uses(text: str, language: str, name: str) -> list[int]:
 
     By the syntax tree's scopes where they tell types, too; else by the words that declare a name.
     """
-    if language not in _BY_WORDS and (found := _by_tree(text, language)) is not None:
+    by_words = language in _BY_WORDS or (language == "java" and name[0].islower())  # a method of any class's
+    if not by_words and (found := _by_tree(text, language)) is not None:
         return found.get(name, [])
-    if language in _BY_WORDS or name[0].isupper():
+    if by_words or name[0].isupper():
         quoted, word = quoting(text, language), re.escape(name)
         declared = rf"{_TYPE}({word})(?!\w)" if name[0].isupper() else rf"{_OTHER}({word})(?:{_OTHER_AFTER})"
         if any(not quoted(one.start(1)) for one in re.finditer(declared, text)):

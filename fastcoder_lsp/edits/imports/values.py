@@ -67,6 +67,7 @@ class ImportSyntax(ABC):
     languages: frozenset[str]
     endings: tuple[str, ...]  # of file names
     member_keys: tuple[SortKey, ...] = MEMBER_KEYS  # orders of the members of a statement
+    names_files: bool = False  # whether an import names a file, and none of the names in it
     separates: bool = False  # whether categories are apart in a file that shows nothing
     keys: tuple[SortKey, ...] = (lambda line: (line.source,), lambda line: (line.source.lower(),))
     """Orders of statements, the usual one first."""
@@ -121,6 +122,14 @@ class ImportSyntax(ABC):
 
     def is_own(self, _source: str, _table: "SourceTable") -> bool:
         """Whether a source is the repository's."""
+        return False
+
+    def fewest(self, targets: Sequence[ImportTarget], _table: "SourceTable") -> list[ImportTarget]:
+        """The targets without those that others of them bring along."""
+        return list(targets)
+
+    def knows(self, _name: str) -> bool:
+        """Whether the language's standard library has a well-known thing of this name."""
         return False
 
     def is_builtin(self, _name: str) -> bool:
@@ -212,10 +221,19 @@ class NameSought:
 
 
 class SourceTable(Protocol):
-    """The part of the table that spelling needs."""
+    """The part of the table that the syntaxes need."""
 
     def packages(self) -> tuple[str, ...]:
         """The packages of all files."""
 
     def paths(self) -> tuple[str, ...]:
         """All files."""
+
+    def named(self, name: str) -> list[str]:
+        """The files with a name, in any folder."""
+
+    def using(self, name: str) -> list[str]:
+        """The files that use a name."""
+
+    def facts(self, path: str) -> FileImports | None:
+        """A file's facts."""
