@@ -1,8 +1,8 @@
 """Where the drafters, engines and commands beside the heart are, and the packages that they need.
 
-The heart imports no neighbour (`papers`, `torch_engines`, `team`): it finds their modules here, by name. A drafter's
-module has its `SPECIFICATIONS`. One that `auto` takes has a function `for_auto` as well, which gives its source of
-continuations (`draft.auto.sources.Offer`). An engine's module has a function `load`.
+The heart imports no neighbour (`papers`, `torch_engines`, `llama_engine`, `team`): it finds their modules here, by
+name. A drafter's module has its `SPECIFICATIONS`. One that `auto` takes has a function `for_auto` as well, which gives
+its source of continuations (`draft.auto.sources.Offer`). An engine's module has a function `load`.
 """
 
 from collections.abc import Mapping
@@ -52,6 +52,9 @@ DRAFTERS: Mapping[str, Extension] = {
 
 TORCH = Extension("fastcoder_lsp.torch_engines.loader", ("torch",))
 """All engines but our CPU kernels, by `load(job, shape, kind, notes)`."""
+
+LLAMA = Extension("fastcoder_lsp.llama_engine.loader", ("llama_cpp",))
+"""llama.cpp, by `load(job, notes)`."""
 
 COMMANDS: Mapping[str, Extension] = {
     "train": Extension("fastcoder_lsp.cli.train", ("accelerate", "torch", "transformers")),

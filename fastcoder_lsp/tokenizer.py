@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib import import_module
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import tokenizers
@@ -202,6 +203,30 @@ def _without_leading_blank(part: Any) -> Any:
     return changed
 
 
+LLAMA_TOKENIZER = "llama.cpp"
+"""The kind of a tokenizer that is in a GGUF, and that only llama.cpp knows."""
+_LLAMA_MODULE = "fastcoder_lsp.llama_engine.vocabulary"
+"""The neighbour's module that reads it, by `read(folder)`."""
+
+
+class TextEncoding(Protocol):
+    """The ids of a text."""
+
+    ids: list[int]
+
+
+class TextEncoder(Protocol):
+    """What a library's encoder does here: `tokenizers`', or llama.cpp's."""
+
+    pre_tokenizer: Any
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> TextEncoding:
+        """The ids of a text."""
+
+    def encode_batch(self, input: list[str], *, add_special_tokens: bool) -> Sequence[TextEncoding]:  # noqa: A002
+        """The ids of several texts."""
+
+
 _TRIAL = "def f(x):\n\treturn x  # ß 語 \U0001f642 \x00\n"
 """A text that every tokenizer is tried on when it is loaded: some descriptions fail only in use."""
 _LARGEST = 256 << 20
@@ -288,25 +313,34 @@ class Tokenizer:
     """
 
     def __init__(
-        self, description: str, kept: Path | None = None, config: Mapping[str, Any] = MappingProxyType({})
+        self,
+        description: str,
+        kept: Path | None = None,
+        config: Mapping[str, Any] = MappingProxyType({}),
+        folder: Path | None = None,
     ) -> None:
         self.config = config
         try:
-            self._take(prepared(description, kept))
+            if folder is not None and _is_of_llama(description):
+                made, text = import_module(_LLAMA_MODULE).read(folder)
+            else:
+                made = prepared(description, kept)
+                text = _encoder(made.encoder)
+            self._take(made, text)
             self.decode(self.encode(_TRIAL))
         except (FastcoderError, MemoryError):
             raise
         except Exception as failure:  # the library raises plain ones, and a description may lack or garble anything
             raise ModelInvalidError(f"it cannot be used ({_said(failure)})", HINT) from failure
 
-    def _take(self, made: Prepared) -> None:
+    def _take(self, made: Prepared, text: TextEncoder) -> None:
         self.identity = made.identity
         self.control = made.control
         self.end_ids = frozenset(made.control.values())
         self._pieces = [made.pieces[start:end] for start, end in pairwise([0, *made.ends_V.tolist()])]
         self.vocabulary = max(len(self._pieces), max(self.end_ids, default=-1) + 1)
         self.start_ids = made.start_ids
-        self._text = _encoder(made.encoder)
+        self._text = text
         self._ids_S = made.order_S
         self._ordered = list(map(self._pieces.__getitem__, made.order_S.tolist()))
         alone = np.diff(made.ends_V, prepend=0) == 1
@@ -320,7 +354,7 @@ class Tokenizer:
         try:
             with path.open(encoding="utf-8") as file:
                 description = file.read(_LARGEST)
-            return cls(description, kept, read_json(folder / "config.json"))
+            return cls(description, kept, read_json(folder / "config.json"), folder)
         except (OSError, UnicodeDecodeError) as failure:
             raise ModelInvalidError(
                 f"{path} cannot be read: {failure}", "Name a model's folder that has a tokenizer.json."
@@ -390,6 +424,10 @@ def _after(prefix: bytes) -> bytes:
     """The least bytes greater than everything that starts with `prefix`."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else prefix + b"\xff" * 64
+
+
+def _is_of_llama(description: str) -> bool:
+    return len(description) < len(LLAMA_TOKENIZER) + 64 and LLAMA_TOKENIZER in description
 
 
 def _encoder(description: str) -> tokenizers.Tokenizer:

@@ -22,10 +22,11 @@ EngineKind = Literal[
     "cuda-int8",
     "cuda-int4",
     "mps-bf16",
+    "llama",
 ]
 """`cpu-int8` and `cpu-int4` are our CPU kernels with weights of that precision. `cuda-graphs` (bf16), `cuda-int8` and
 `cuda-int4` are the graph engine; `cuda-bf16` launches its operations one by one. `cpu-graphs` runs the graph engine's
-programs in fp32 on the CPU, uncaptured, for comparison."""
+programs in fp32 on the CPU, uncaptured, for comparison. `llama` is llama.cpp, with a GGUF."""
 ENGINES: Final[tuple[EngineKind, ...]] = get_args(EngineKind)
 
 
@@ -135,6 +136,11 @@ class Settings:
         Scope.MACHINE,
         "Make drafting exact on a GPU: `cuda-graphs`, `cuda-int8` and `cuda-int4` run every step at one width, with "
         "sums in float64. Slower.",
+    )
+    llama_strict: bool = _row(
+        True,
+        Scope.MACHINE,
+        "Make drafting exact with `llama`: only passes whose rows do not depend on each other. Slower.",
     )
     context_tokens: int = _row(
         4096,

@@ -77,6 +77,7 @@ class EngineInfo:
     context: int
     max_nodes: int
     notes: tuple[str, ...] = ()
+    drafts: bool = True  # whether a rejected draft can be taken back
 
 
 @dataclass(frozen=True, slots=True)

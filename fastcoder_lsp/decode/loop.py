@@ -186,7 +186,7 @@ class Decoding:
         """The tree for the next step, of at most `nodes` rows, and the ids that healing allows behind its nodes."""
         request, info = self.request, self.engine.info
         nodes = request.nodes if nodes is None else min(nodes, request.nodes)
-        room = min(nodes, info.max_nodes) - len(self._pending)
+        room = min(nodes, info.max_nodes) - len(self._pending) if info.drafts else 0
         room = min(room, info.context - len(request.prompt) - len(self._tokens))
         healing = Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
         with self.spans.measure("draft"):

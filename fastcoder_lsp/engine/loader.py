@@ -1,16 +1,18 @@
-"""Builds the engine for a model: our CPU kernels, or what `torch_engines` has for this machine and model."""
+"""Builds the engine for a model: our CPU kernels, llama.cpp, or what `torch_engines` has for this machine and model."""
 
 import importlib.util
 import platform
 from pathlib import Path
 
+from fastcoder_lsp.config.environment import missing_packages
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.extensions import TORCH
+from fastcoder_lsp.extensions import LLAMA, TORCH
+from fastcoder_lsp.model.files import gguf_of
 from fastcoder_lsp.model.machine import require_memory
 
 BITS = {"cpu-int8": 8, "cpu-int4": 4}
@@ -19,12 +21,17 @@ BITS = {"cpu-int8": 8, "cpu-int4": 4}
 
 def load_engine(job: LoadJob) -> TreeEngine:
     """The engine for a job; raises as `fastcoder_lsp.engine.load` does."""
-    shape, asked, notes = fast_shape(job.config), job.options.kind, list[str]()
+    asked, notes = job.options.kind, list[str]()
+    shape = None if asked == "llama" else fast_shape(job.config)
+    if asked == "llama" or (asked == "auto" and shape is None and _llama_runs(job, notes)):
+        return _with_llama(job, notes)
     if asked not in BITS and (asked != "auto" or may_have_gpu()):
         found = _with_torch(job, shape, asked, notes)
         if found is not None:
             return found
     kind = "cpu-fp32" if shape is None else _own_kind(job, shape, notes)
+    if asked == "auto" and kind == "cpu-bf16" and _llama_runs(job, notes):
+        return _with_llama(job, notes)
     if shape is None or kind not in BITS:
         found = _with_torch(job, shape, kind, notes)
         assert found is not None, "only `auto` finds nothing"
@@ -41,7 +48,20 @@ def _with_torch(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) 
     return found
 
 
-def engine_of(backend: Backend, job: LoadJob, notes: list[str]) -> TreeEngine:
+def _with_llama(job: LoadJob, notes: list[str]) -> TreeEngine:
+    found: TreeEngine = LLAMA.load("the engine llama").load(job, notes)
+    return found
+
+
+def _llama_runs(job: LoadJob, notes: list[str]) -> bool:
+    """Whether `auto` takes llama.cpp for a model that our kernels do not run here; `notes` say so."""
+    if gguf_of(job.folder) is None or missing_packages(*LLAMA.packages):
+        return False
+    notes.append(f"our kernels do not run {job.config['model_type']} here: llama.cpp does")
+    return True
+
+
+def engine_of(backend: Backend, job: LoadJob, notes: list[str], *, drafts: bool = True) -> TreeEngine:
     """The engine around a backend."""
     return TreeEngine(
         backend,
@@ -54,6 +74,7 @@ def engine_of(backend: Backend, job: LoadJob, notes: list[str]) -> TreeEngine:
             context=job.context,
             max_nodes=MAX_NODES,
             notes=tuple(notes),
+            drafts=drafts,
         ),
     )
 

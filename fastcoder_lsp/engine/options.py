@@ -14,7 +14,8 @@ class EngineOptions:
     `kind`: device and arithmetic, "auto" takes the fastest available. `context`: tokens that the KV cache holds. `bits`
     of a weight, for "auto"; None for its own choice. `threads`: None for a number that suits the cores. `kv_mb`: of all
     KV caches together (`load_engines`). Only the graph engine has `gpu_memory_percent`, its share of the GPU's memory,
-    and `strict`: one verify width and float64 attention, so that drafts change no token.
+    and `strict`: one verify width and float64 attention, so that drafts change no token. `llama_strict` does the same
+    for llama.cpp.
     """
 
     kind: Kind = "auto"
@@ -23,6 +24,7 @@ class EngineOptions:
     kv_mb: int = 256
     gpu_memory_percent: int = 90
     strict: bool = False
+    llama_strict: bool = True
     bits: int | None = None
 
     def check(self) -> None:

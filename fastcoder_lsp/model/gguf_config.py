@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Any
 
 from fastcoder_lsp.model.gguf_header import Header, Scalar
+from fastcoder_lsp.tokenizer import LLAMA_TOKENIZER
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "granite", "starcoder2")
 EMBEDDING, HEAD = "token_embd.weight", "output.weight"
@@ -109,6 +110,30 @@ def config_of(header: Header) -> dict[str, Any] | None:
         return None
     sizes = {tensor.name: tensor.sizes[::-1] for tensor in header.tensors}
     return config if config is not None and sizes == _expected(config) else None
+
+
+LLAMA_PACKAGES = ("llama_cpp",)
+"""Packages that run a file of any architecture."""
+TOKENIZER_OF_LLAMA = json.dumps({"model": {"type": LLAMA_TOKENIZER}}) + "\n"
+MARKS = {"prefix": "fim_pre", "suffix": "fim_suf", "middle": "fim_mid"}
+"""Parts of a prompt → the names of their marks in the metadata."""
+
+
+def config_for_llama(header: Header) -> dict[str, Any] | None:
+    """The contents of `config.json` for a model that llama.cpp runs: what prompts need to know of it."""
+    architecture = str(header.fields.get("general.architecture", ""))
+    context = header.fields.get(f"{architecture}.context_length")
+    if not architecture or type(context) is not int:
+        return None
+    name = f"{architecture}-gguf" if architecture in ARCHITECTURES else architecture
+    tokens = header.lists.get(TOKENS, ())
+    numbers = {part: header.fields.get(f"tokenizer.ggml.{key}_token_id") for part, key in MARKS.items()}
+    marks = {
+        part: str(tokens[number])
+        for part, number in numbers.items()
+        if isinstance(number, int) and 0 <= number < len(tokens)
+    }
+    return {"model_type": name, "max_position_embeddings": context, "vocab_size": len(tokens), "infill_marks": marks}
 
 
 def _own(fields: Mapping[str, Scalar], architecture: str) -> dict[str, Scalar]:

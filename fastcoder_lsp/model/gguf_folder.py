@@ -1,6 +1,7 @@
 """A GGUF made ready: a folder with configuration and tokenizer from its own metadata; the weights stay in the file.
 
-It takes a second and a few megabytes. Files with anything unknown are converted by transformers in a process of its own
+It takes a second and a few megabytes. Files with anything unknown are llama.cpp's where it is installed, with its
+tokenizer where ours does not know theirs. Without it they are converted by transformers in a process of its own
 (`convert_worker`), so that its memory is returned and a damaged file can hurt nothing else. For training and for
 comparisons, the weights can be unpacked on request as an ordinary checkpoint: `model.safetensors` in fp32 beside the
 configuration. No engine needs it.
@@ -18,11 +19,21 @@ from contextlib import closing
 from pathlib import Path
 
 from fastcoder_lsp import errors
+from fastcoder_lsp.config.environment import missing_packages
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.files import INDEX, WEIGHTS, Origin, gguf_of, is_noted, read_origin, weight_files
-from fastcoder_lsp.model.gguf_config import LISTS, TOKENS, all_names, config_of, tokenizer_json
+from fastcoder_lsp.model.gguf_config import (
+    LISTS,
+    LLAMA_PACKAGES,
+    TOKENIZER_OF_LLAMA,
+    TOKENS,
+    all_names,
+    config_for_llama,
+    config_of,
+    tokenizer_json,
+)
 from fastcoder_lsp.model.gguf_header import Header, check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.store import (
@@ -160,8 +171,9 @@ def follow(folder: Path, gguf: Path, store: ModelStore) -> None:
 def _described(gguf: Path) -> dict[str, str] | None:
     """The files of the folder; None for a GGUF that only transformers can read."""
     header = check_header(gguf, LISTS)
-    config = config_of(header)
-    tokenizer = tokenizer_json(header) if config is not None else None
+    config, tokenizer = config_of(header), tokenizer_json(header)
+    if (config is None or tokenizer is None) and not missing_packages(*LLAMA_PACKAGES):
+        config, tokenizer = config_for_llama(header), tokenizer or TOKENIZER_OF_LLAMA
     if config is None or tokenizer is None:
         return None
     return {

@@ -187,8 +187,13 @@ def require_packages(purpose: str, *names: str) -> None:
         )
 
 
+_DISTRIBUTIONS = {"llama_cpp": "llama-cpp-python"}
+"""Packages that are imported by another name than they are installed by."""
+
+
 def install_line(*names: str) -> str:
     """A command that installs packages: by the smallest extra that has them all, torch in its smallest build."""
+    names = tuple(_DISTRIBUTIONS.get(name, name) for name in names)
     small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
     options = [f"--extra-index-url {_CPU_BUILDS}"] if small else []
     extras = sorted(_extras().items(), key=lambda extra: len(extra[1]))

@@ -3,10 +3,11 @@
 from fastcoder_lsp.prompt.anchor import allowed
 from fastcoder_lsp.prompt.build import Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, ContextSnippet, PromptContext
-from fastcoder_lsp.prompt.templates import TEMPLATES, Template, template_of
+from fastcoder_lsp.prompt.templates import PLAIN, TEMPLATES, Template, template_of
 
 __all__ = [
     "NO_CONTEXT",
+    "PLAIN",
     "TEMPLATES",
     "Context",
     "ContextSnippet",

@@ -120,5 +120,11 @@ TEMPLATES = (
 
 
 def template_of(tokenizer: Tokenizer) -> Template:
-    """The first template of the table that matches; else `PLAIN`."""
-    return next(template for template in TEMPLATES if template.matches(tokenizer.control, tokenizer.config))
+    """The first template of the table that matches; else that of the file's own marks, or `PLAIN`."""
+    found = next(template for template in TEMPLATES if template.matches(tokenizer.control, tokenizer.config))
+    marks = tokenizer.config.get("infill_marks")
+    if found is not PLAIN or not isinstance(marks, Mapping):
+        return found
+    prefix, suffix, middle = (str(marks.get(part)) for part in ("prefix", "suffix", "middle"))
+    own = Template("the file's own marks", prefix, suffix, middle)
+    return own if own.matches(tokenizer.control, tokenizer.config) else PLAIN

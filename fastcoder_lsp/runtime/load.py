@@ -17,7 +17,7 @@ from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import NONE, Drafter
 from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
+from fastcoder_lsp.prompt import PLAIN, PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.costs import (
     BESIDE_MS,
@@ -213,6 +213,12 @@ def _load(
         ahead.help(progress)
     engine = _engine(settings, files, found.bits, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
+    if engine.info.name == "llama" and template_of(tokenizer) is PLAIN:
+        engine.close()
+        raise ModelInvalidError(
+            f"{files.name} has no marks for infilling, so it cannot complete in the middle of a text",
+            "Use a model that was trained for it (docs/models.md has a list).",
+        )
     record.start.notes.extend(_window_notes(engine.info.context, settings, files.name))
     record.enter("drafter")
     ahead.wait(progress)  # timing needs the machine alone
@@ -275,6 +281,7 @@ def _engine(
         kv_mb=settings.memory_kv_mb,
         gpu_memory_percent=settings.gpu_memory_percent,
         strict=settings.gpu_strict,
+        llama_strict=settings.llama_strict,
         bits=bits,
     )
     engine = load_engines(settings, files, options, cache_folder(), progress, record.enter)

@@ -20,6 +20,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from tests.fake_engine import silent
 from tests.model.tiny import write_gguf
 
+pytestmark = pytest.mark.usefixtures("without_llama")
 UNKNOWN = "some-new-way"
 """To cut texts: such a file is left to transformers."""
 

@@ -122,6 +122,7 @@ def test_a_file_that_was_changed_is_not_taken_for_the_one_it_was(path: Path, cac
     assert found.file == path
 
 
+@pytest.mark.usefixtures("without_llama")
 def test_a_damaged_head_is_refused_or_harmless(path: Path) -> None:
     """Random bytes over it, and its numbers as others: an error of ours, a file for transformers, or one that reads."""
     whole, random = path.read_bytes(), np.random.default_rng(1)

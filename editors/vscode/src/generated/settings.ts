@@ -14,6 +14,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'threads', scope: 'machine', default: 0 },
     { name: 'gpu.memory_percent', scope: 'machine', default: 90 },
     { name: 'gpu.strict', scope: 'machine', default: false },
+    { name: 'llama.strict', scope: 'machine', default: true },
     { name: 'context_tokens', scope: 'machine', default: 4096 },
     { name: 'memory.kv_mb', scope: 'machine', default: 256 },
     { name: 'drafter', scope: 'machine', default: "auto" },

@@ -1,0 +1,125 @@
+"""The library llama.cpp, by the C API that `llama-cpp-python` binds: its log, a model, and one of its contexts.
+
+Its messages go to our log: it would print them. An error that it only logs becomes the error's text.
+"""
+
+import ctypes
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import llama_cpp.llama_cpp as api
+
+from fastcoder_lsp.core.controls import counted
+from fastcoder_lsp.engine.architecture import BROKEN_HINT
+from fastcoder_lsp.engine.loader import too_little_memory
+from fastcoder_lsp.errors import ModelInvalidError
+
+logger = logging.getLogger(__name__)
+_LEVELS = {3: logging.INFO, 4: logging.WARNING}
+"""ggml's levels of warnings and errors; the others are for debugging."""
+_NO_MEMORY = ("failed to allocate", "out of memory", "alloc_tensor_range", "bad_alloc", "unable to allocate")
+_ALL_LAYERS = -1
+
+
+class LibraryLog:
+    """The receiver of the library's messages; keeps the last errors, which explain a failed call."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self._callback = api.llama_log_callback(self._take)
+        os.environ["GGML_NO_BACKTRACE"] = "1"  # it calls a debugger, which prints to stdout
+        api.llama_log_set(self._callback, ctypes.c_void_p(0))
+        api.llama_backend_init()
+
+    def _take(self, level: int, text: bytes, _data: Any) -> None:
+        line = text.decode(errors="replace").strip()
+        if level in _LEVELS and line:
+            self.errors = [*self.errors[-9:], line]
+            logger.log(_LEVELS[level], "llama.cpp: %s", line)
+
+
+class LlamaModel:
+    """A GGUF's weights, or its vocabulary alone. Contexts over it are made by `backend`.
+
+    `repacks`: whether the CPU may have weights in an order that suits its products of many rows.
+
+    Raises:
+        ModelInvalidError: the library cannot load the file.
+        ResourceError: memory does not suffice.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        log: LibraryLog,
+        *,
+        gpu: bool = False,
+        repacks: bool = True,
+        words_only: bool = False,
+        loading: Callable[[float], object] = lambda _share: None,
+    ) -> None:
+        self.log = log
+        settings = api.llama_model_default_params()
+        settings.n_gpu_layers = _ALL_LAYERS if gpu else 0
+        settings.vocab_only, settings.use_extra_bufts = words_only, repacks
+        told = api.llama_progress_callback(lambda share, _data: loading(share) is not False)
+        settings.progress_callback = told
+        with self.explained(f"llama.cpp cannot load {path}"):
+            self.pointer = api.llama_model_load_from_file(str(path).encode(), settings)
+            if not self.pointer:
+                raise RuntimeError
+        self.vocabulary_pointer = api.llama_model_get_vocab(self.pointer)
+        self.vocabulary = int(api.llama_vocab_n_tokens(self.vocabulary_pointer))
+        self.rewinds = not (api.llama_model_is_recurrent(self.pointer) or api.llama_model_is_hybrid(self.pointer))
+
+    @contextmanager
+    def explained(self, what: str) -> Iterator[None]:
+        """Turn a RuntimeError inside into one of ours, with the library's own last words."""
+        self.log.errors.clear()
+        try:
+            yield
+        except RuntimeError as failure:
+            said = "; ".join(self.log.errors)
+            if any(each in said.lower() for each in _NO_MEMORY):
+                raise too_little_memory() from failure
+            raise ModelInvalidError(f"{what}: {said[:300] or 'it gives no reason'}", BROKEN_HINT) from failure
+
+    @property
+    def description(self) -> str:
+        """The library's short description, such as "qwen2 1B Q4_K - Medium"."""
+        buffer = ctypes.create_string_buffer(128)
+        api.llama_model_desc(self.pointer, buffer, len(buffer))
+        return buffer.value.decode(errors="replace")
+
+    def close(self) -> None:
+        """Free the weights."""
+        if self.pointer:
+            api.llama_model_free(self.pointer)
+            self.pointer = None
+
+
+@cache
+def library_log() -> LibraryLog:
+    """The only receiver of this process: the library keeps one."""
+    return LibraryLog()
+
+
+def library_version() -> str:
+    """The version of the package, which fixes the library's."""
+    return version("llama-cpp-python")
+
+
+def can_use_gpu() -> bool:
+    """Whether the installed build was made for a GPU and finds one."""
+    return bool(api.llama_supports_gpu_offload()) and int(api.llama_max_devices()) > 0
+
+
+def device_name(*, gpu: bool, threads: int) -> str:
+    """The device for the user's eyes."""
+    return "gpu (llama.cpp)" if gpu else f"cpu (llama.cpp, {counted(threads, 'thread')})"

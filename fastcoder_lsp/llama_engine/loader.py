@@ -1,0 +1,72 @@
+"""Builds the engine on llama.cpp (`extensions.LLAMA`)."""
+
+from functools import partial
+from pathlib import Path
+
+from fastcoder_lsp.config.environment import processor
+from fastcoder_lsp.engine.int8.sync import default_threads
+from fastcoder_lsp.engine.job import LoadJob
+from fastcoder_lsp.engine.loader import engine_of
+from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.llama_engine import widths as trial
+from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
+from fastcoder_lsp.llama_engine.library import LlamaModel, can_use_gpu, device_name, library_log, library_version
+from fastcoder_lsp.model.files import gguf_of
+from fastcoder_lsp.model.machine import require_memory
+
+NAME = "llama"
+
+
+def load(job: LoadJob, notes: list[str]) -> TreeEngine:
+    """The engine over the model's GGUF, on a GPU if the library's build can use one; raises as `engine.load` does."""
+    gguf = gguf_of(job.folder)
+    if gguf is None:
+        raise UsageError(
+            f"the engine llama runs GGUF files, and {job.name} is none",
+            "Name a .gguf file or a repository that has one, or use the engine auto.",
+        )
+    gpu, threads = can_use_gpu(), job.options.threads or default_threads()
+    if not gpu:
+        require_memory(gguf.stat().st_size)
+    job.enter("weights")
+    strict = job.options.llama_strict
+    model = LlamaModel(
+        gguf,
+        library_log(),
+        gpu=gpu,
+        repacks=not strict,
+        loading=lambda share: job.progress(share, "reading weights"),
+    )
+    try:
+        return _engine(job, model, notes, gpu=gpu, threads=threads)
+    except BaseException:
+        model.close()
+        raise
+
+
+def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, threads: int) -> TreeEngine:
+    opened = partial(LlamaBackend, model, name=NAME, device=device_name(gpu=gpu, threads=threads), threads=threads)
+    free = trial.FREE_ON_GPU if gpu else trial.FREE_ON_CPU
+    if not model.rewinds:
+        notes.append("drafts are off: this model's state cannot be taken back exactly after a rejected draft")
+        widths: WidthClass | None = free
+    elif not job.options.llama_strict:
+        notes.append("llama.strict is off: drafts may change the text where two tokens are nearly as likely")
+        widths = free
+    else:
+        job.progress(0.0, "finding passes whose rows do not depend on each other (first start only)")
+        widths = _class_of(job, opened, gpu=gpu, threads=threads)
+        if widths is None:
+            notes.append("text may differ from plain decoding: here no width of passes gives each row the same bits")
+    backend = opened(widths or free, capacity=job.capacity)
+    backend.measure_cells()
+    return engine_of(backend, job, notes, drafts=model.rewinds)
+
+
+def _class_of(job: LoadJob, opened: "partial[LlamaBackend]", *, gpu: bool, threads: int) -> WidthClass | None:
+    """The class of widths for this model, library, processor and number of threads: tried once, then recorded."""
+    classes, text = (trial.ON_GPU, trial.TEXT) if gpu else (trial.ON_CPU, trial.SHORT)
+    machine = f"{library_version()} {processor()} {threads} {gpu} {job.digest}"
+    find = partial(trial.find_class, classes, partial(opened, capacity=text + 2 * trial.ROOM), text)
+    return trial.recorded(Path(job.cache), machine, classes, find)

@@ -1,0 +1,95 @@
+"""llama.cpp's engine: drafts change no token, and neither does what the cache held before."""
+
+import random
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.core import GREEDY, Draft, DraftContext, DraftTree, Engine, Sampler
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import Drafter, NoDrafter
+from tests.draft.adversaries import ADVERSARIES, Adversary
+from tests.llama_engine.conftest import OpenTiny
+from tests.llama_engine.tiny_ggufs import KINDS, RECURRENT, VOCABULARY
+
+PROMPT = tuple(np.random.default_rng(3).integers(0, 256, 150).tolist())
+
+
+def request(prompt: tuple[int, ...] = PROMPT, nodes: int = 16, sampler: Sampler = GREEDY) -> DecodeRequest:
+    return DecodeRequest(
+        prompt,
+        60,
+        frozenset(),
+        piece=lambda token: b"w",
+        allow=lambda _: np.arange(VOCABULARY),
+        cut=lambda _: None,
+        sampler=sampler,
+        nodes=nodes,
+    )
+
+
+def plain(engine: Engine, asked: DecodeRequest) -> tuple[int, ...]:
+    return decode(engine, NoDrafter(), asked, lambda: False).tokens
+
+
+class Prophet(Adversary):
+    """Says the truth for some tokens, among branches that are wrong, in an order by chance."""
+
+    def __init__(self, truth: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self.truth = truth
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        said = len(context.tokens) - context.prompt_length
+        tokens, parents, last = [], [], -1
+        for token in self.truth[said : said + nodes]:
+            for _ in range(self.chance.randrange(3)):
+                tokens.append(self.chance.randrange(VOCABULARY))
+                parents.append(self.chance.randrange(-1, len(tokens) - 1) if len(tokens) > 1 else -1)
+            tokens.append(token)
+            parents.append(last)
+            last = len(tokens) - 1
+        return Draft(tuple(tokens[:nodes]), tuple(parents[:nodes]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drafts_change_no_token(kind: str, open_tiny: OpenTiny) -> None:
+    engine = open_tiny(kind)
+    expected = plain(engine, request())
+    assert len(set(expected)) > 5
+    drafters: list[Drafter] = [made() for made in ADVERSARIES]
+    for nodes in (2, 7, 16, 64):
+        for drafter in (*drafters, Prophet(expected)):
+            engine.prefill((), lambda: True)
+            found = decode(engine, drafter, request(nodes=nodes), lambda: False)
+            assert found.tokens == expected, (type(drafter), nodes)
+            if isinstance(drafter, Prophet) and nodes >= 16:
+                assert (found.counts.accepted > 10) is (kind not in RECURRENT)
+
+
+def test_sampled_tokens_are_the_same_with_drafts(open_tiny: OpenTiny) -> None:
+    engine, sampler = open_tiny("qwen3"), Sampler(temperature=0.9, top_k=20, seed=2)
+    expected = plain(engine, request(sampler=sampler))
+    assert decode(engine, Prophet(expected), request(sampler=sampler), lambda: False).tokens == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_cache_held_changes_no_token(kind: str, open_tiny: OpenTiny) -> None:
+    engine, fresh = open_tiny(kind), open_tiny(kind)
+    other = (*PROMPT[:128], *PROMPT[:60])
+    plain(engine, request())
+    plain(engine, request(other))
+    plain(engine, request((*PROMPT, 9, 9)))
+    assert plain(engine, request()) == plain(fresh, request())
+
+
+def test_passes_of_a_real_class_give_each_row_the_same_bits(open_tiny: OpenTiny) -> None:
+    engine, chance = open_tiny("qwen2"), random.Random(4)
+    logits = []
+    for width in (1, 3, 8, 40):
+        engine.prefill(PROMPT, lambda: False)
+        others = chance.sample(range(VOCABULARY), width - 1)
+        verified = engine.step(DraftTree((7, *others), (-1, *[0] * (width - 1))), top_k=5)
+        assert verified.top_logits_NK is not None
+        logits.append(verified.top_logits_NK[0].tobytes())
+    assert len(set(logits)) == 1

@@ -1,0 +1,96 @@
+"""GGUFs that only llama.cpp runs: their tokenizer, marks, cache and slots, and what is said of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.llama_engine.vocabulary import read
+from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.prompt import template_of
+from fastcoder_lsp.runtime.load import load_model
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.engine.tiny_models import make_model
+from tests.llama_engine.conftest import OpenTiny
+from tests.llama_engine.tiny_ggufs import KINDS
+from tests.prompt.toy_tokenizers import SAMPLE
+
+TEXT = SAMPLE[:2000] + "<|fim_prefix|> ß 語 \U0001f642 \x00 abab\r\n\t"
+
+
+def ignore(_share: float, _what: str) -> None:
+    pass
+
+
+def test_a_tokenizer_of_the_library_reads_as_ours_does(tiny: Callable[..., ModelFiles]) -> None:
+    files = tiny("qwen2")
+    ours = Tokenizer.load(files.folder)
+    made, encoder = read(files.folder)
+    assert encoder.encode(TEXT, add_special_tokens=False).ids == ours.encode(TEXT)
+    assert dict(made.control) == dict(ours.control)
+    assert made.pieces == b"".join(map(ours.piece, range(ours.vocabulary)))
+
+
+def test_an_unknown_tokenizer_is_the_librarys(tiny: Callable[..., ModelFiles]) -> None:
+    tokenizer = Tokenizer.load(tiny("qwen35", pre="qwen35").folder)
+    ids = tokenizer.encode(TEXT)
+    assert tokenizer.decode(ids) == TEXT
+    assert not tokenizer.end_ids & set(ids)
+    assert template_of(tokenizer).middle == "<|fim_middle|>"
+    assert tokenizer.encode_many(["ab", "c"]) == [tokenizer.encode("ab"), tokenizer.encode("c")]
+
+
+def test_auto_takes_it_for_models_that_our_kernels_do_not_run(open_tiny: OpenTiny) -> None:
+    for kind in KINDS:
+        engine = open_tiny(kind, kind="auto")
+        assert (engine.info.name == "llama") is (kind not in ("qwen2", "qwen3")), kind
+
+
+def test_it_says_where_drafts_may_change_the_text(open_tiny: OpenTiny) -> None:
+    assert "llama.strict is off" in open_tiny("qwen3", llama_strict=False).info.notes[0]
+    assert "drafts are off" in open_tiny("qwen35").info.notes[0]
+    assert open_tiny("qwen3").info.notes == ()
+
+
+def test_a_model_without_marks_is_refused(tiny: Callable[..., ModelFiles], tiny_folder: Path) -> None:
+    tiny("gemma3", marks=False)
+    path = tiny_folder / "gemma3False.gguf"
+    with pytest.raises(ModelInvalidError, match="no marks for infilling"):
+        load_model(Settings(model=str(path), engine="llama"), ignore, recorded=False)
+
+
+def test_a_model_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
+    files = ModelFiles("tiny", make_model(tmp_path / "model", "qwen2"), "test", "", "digest")
+    with pytest.raises(UsageError, match="runs GGUF files"):
+        engines.load(files, engines.EngineOptions(kind="llama"), cache=tmp_path, progress=ignore)
+
+
+def test_a_damaged_file_is_an_error_with_the_librarys_words(tiny: Callable[..., ModelFiles], tmp_path: Path) -> None:
+    files = tiny("mellum")
+    (tmp_path / "config.json").write_bytes((files.folder / "config.json").read_bytes())
+    (tmp_path / "origin.json").write_text('{"gguf": "weights.gguf"}', encoding="utf-8")
+    (tmp_path / "weights.gguf").write_bytes(b"GGUF" + bytes(60))
+    damaged = ModelFiles("tiny", tmp_path, "test", "", "damaged")
+    with pytest.raises(ModelInvalidError, match=r"llama\.cpp cannot load"):
+        engines.load(damaged, engines.EngineOptions(kind="llama"), cache=tmp_path, progress=ignore)
+
+
+def test_documents_have_caches_of_their_own(tiny: Callable[..., ModelFiles], tiny_folder: Path) -> None:
+    options = engines.EngineOptions(kind="llama", context=256, threads=1, kv_mb=2)
+    several = engines.load_engines(tiny("qwen3"), options, cache=tiny_folder / "cache", progress=ignore)
+    text = list(range(120))
+    one, two = several.slot("one"), several.slot("two")
+    assert one.prefill(text, lambda: False).computed == 120
+    assert two.prefill([*text[:100], 7, 8, 9], lambda: False).reused == 100
+    assert one.cached() == tuple(text)
+    spare = several.second_cache("one")
+    assert spare is not None
+    assert spare.prefill([*text, 5], lambda: False).reused == 120
+    several.exchange("one")
+    assert several.slot("one").cached() == (*text, 5)
+    stopped = two.prefill(list(range(50, 250)), lambda: True)
+    assert (stopped.computed, stopped.done) == (0, False)
+    several.close()
