@@ -8,8 +8,9 @@
 - *Typed through*: keys that were the next character of the suggestion shown; the share of the answered ones among
   their requests for which the server did not ask the model.
 - *Accepted share*: keys that accepts made unnecessary, of all keys of the runs.
-- *First word right*, *lines right*: of all texts shown, from the model or from memory, those whose first word is typed
-  next; of all lines shown, those that are, counted from the top of each text.
+- *First word right*, *first line right*, *lines right*: of all texts shown, from the model or from memory, those whose
+  first word or line is typed next; of all lines shown, those that are, counted from the top of each text.
+- *Changed*: texts that replaced another one, along which the user had just typed.
 - *Empty where the ceiling shows*: of the answers at places where the full answer shows text, the empty ones.
 """
 
@@ -256,6 +257,7 @@ def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
         "prefilled_tokens_per_key": _median([part.prefilled for part in each]),
         "steps_per_key": _median([part.steps for part in each]),
         "cpu_seconds_per_char": played.cpu_s / max(1, pressed),
+        "cpu_seconds_per_saved_char": played.cpu_s / max(1, played.saved),
         "budget_ms": budget,
         "requests": len(requests),
         "cancelled": len(requests) - len(answered),
@@ -275,8 +277,11 @@ def rightness(requests: Sequence[Request]) -> dict[str, Any]:
     lines = sum(text.lines for text in texts)
     return {
         "texts_shown": len(texts),
+        "texts_per_key": share(len(texts), len(requests)),
         "first_word_right": share(sum(text.first_word for text in texts), len(texts)),
+        "first_line_right": share(sum(text.right > 0 for text in texts), len(texts)),
         "lines_right": share(sum(text.right for text in texts), lines),
+        "changed_per_100_keys": share(100 * sum(text.changed for text in texts), len(requests)),
     }
 
 
@@ -326,22 +331,33 @@ def tables(full: Found) -> Iterator[Table]:
     )
     counts = ("requests", "cancelled", "shown", "typed_through_answers", "empty")
     yield (
-        f"{title}: what the keys got (right: percent of all texts and lines shown)",
-        ("drafter", "requests", "no answer", "shown", "from memory", "empty", "first word right", "lines right"),
+        f"{title}: what the keys got",
+        ("drafter", "requests", "no answer", "shown", "from memory", "empty"),
+        [(name, *(row[count] for count in counts)) for name, row in found.items()],
+    )
+    right = ("first_word_right", "first_line_right", "lines_right")
+    yield (
+        f"{title}: of all texts shown, right (percent)",
+        ("drafter", "texts/key", "first word", "first line", "lines", "changed/100 keys"),
         [
-            (name, *(row[count] for count in counts), percent(row["first_word_right"]), percent(row["lines_right"]))
+            (
+                name,
+                number(row["texts_per_key"], ".2f"),
+                *(percent(row[what]) for what in right),
+                number(row["changed_per_100_keys"], ".1f"),
+            )
             for name, row in found.items()
         ],
     )
     yield (
         f"{title}: typing and work",
-        ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key"),
+        ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key", "CPU s/saved"),
         [
             (
                 name,
                 *(percent(row[what]) for what in ("accepted_chars_share", "ceiling_chars_share")),
                 *(number(row[what], "g") for what in ("prefilled_tokens_per_key", "steps_per_key")),
-                *(number(row[what], ".2f") for what in ("mat", "cpu_seconds_per_char")),
+                *(number(row[what], ".2f") for what in ("mat", "cpu_seconds_per_char", "cpu_seconds_per_saved_char")),
             )
             for name, row in found.items()
         ],

@@ -50,11 +50,15 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """What was right of a shown text: its first word; how many of its lines, from the top, are typed next."""
+    """What was right of a shown text: its first word; how many of its lines, from the top, are typed next.
+
+    `changed`: whether it replaced another text, along which the user had just typed.
+    """
 
     first_word: bool
     lines: int
     right: int
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +282,7 @@ class Replay(Typist):
         self._newest.cancel()
 
     async def _await(self, asked: _OpenRequest) -> None:
-        text, at, strokes = self.text(), self.cursor, self.strokes
+        text, at, strokes, left = self.text(), self.cursor, self.strokes, self.ghost
         asked.sent = self._now()
         try:
             suggestion = await self._client.suggest(self._editor.uri(self.path), text, at, invoked=False)
@@ -293,7 +297,7 @@ class Replay(Typist):
         shown: ShownText | None = None
         outcome: Outcome = "empty" if self.ghost is None else "shown"
         if self.ghost is not None and asked.place is not None:
-            shown = judged(self.ghost.text, "".join(strokes[asked.place.key :]))
+            shown = judged(self.ghost.text, "".join(strokes[asked.place.key :]), left.text if left is not None else "")
         finish, parts = told.get("finish", ""), told.get("ms", {})
         self.requests.append(Request(asked.place, asked.through, outcome, ms, finish, parts, shown))
 
@@ -385,8 +389,8 @@ def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
     return {name: count - before.get(name, 0) for name, count in now.items()}
 
 
-def judged(shown: str, coming: str) -> ShownText:
-    """What is right of `shown` where `coming` will be typed."""
+def judged(shown: str, coming: str, left: str = "") -> ShownText:
+    """What is right of `shown` where `coming` will be typed; `left`: what was left there of the text shown before."""
     first = _FIRST_WORD.match(shown)
     end = first.end() if first is not None else 0
     goes_on = shown[end - 1 : end].isalnum() and coming[end : end + 1].isalnum()
@@ -394,4 +398,5 @@ def judged(shown: str, coming: str) -> ShownText:
     right = sum(
         1 for _ in takewhile(lambda pair: pair[0].rstrip() == pair[1].rstrip(), zip(lines, wanted, strict=False))
     )
-    return ShownText(bool(end) and coming.startswith(shown[:end]) and not goes_on, len(lines), right)
+    changed = not (shown.startswith(left) or left.startswith(shown))
+    return ShownText(bool(end) and coming.startswith(shown[:end]) and not goes_on, len(lines), right, changed)

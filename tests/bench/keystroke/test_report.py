@@ -43,7 +43,8 @@ def test_the_figures_of_a_session() -> None:
     assert (found["texts_shown"], found["first_word_right"], found["lines_right"]) == (1, 1.0, 0.5)
     assert found["typed_through"] == 1.0
     assert (found["prefilled_tokens_per_key"], found["steps_per_key"]) == (1, 1)
-    assert found["cpu_seconds_per_char"] == 0.5
+    assert (found["texts_per_key"], found["first_line_right"], found["changed_per_100_keys"]) == (1 / 7, 1.0, 0.0)
+    assert (found["cpu_seconds_per_char"], found["cpu_seconds_per_saved_char"]) == (0.5, 1.0)
     assert found["mat"] == 3.0
     assert found["accepted_by_source"] == {"prompt": 12}
 
@@ -59,3 +60,11 @@ def test_the_figures_of_a_session() -> None:
 )
 def test_what_is_right_of_a_shown_text(shown: str, coming: str, right: ShownText) -> None:
     assert judged(shown, coming) == right
+
+
+@pytest.mark.parametrize(
+    ("left", "shown", "changed"),
+    [("", "x", False), ("ab", "abc", False), ("abc", "a", False), ("ab", "ac", True)],
+)
+def test_a_text_that_changes_under_the_eyes(left: str, shown: str, changed: bool) -> None:
+    assert judged(shown, "abc", left).changed is changed
