@@ -310,6 +310,15 @@ class LanguageClient:
         edits: list[Params] = answer["edits"]
         return edits
 
+    def with_edits(self, text: str, edits: Sequence[Params]) -> str:
+        """The text of a document with next edits made."""
+        places = [
+            (*(self._offset(text, one["range"][edge]) for edge in ("start", "end")), one["text"]) for one in edits
+        ]
+        for start, end, new in sorted(places, reverse=True):
+            text = text[:start] + new + text[end:]
+        return text
+
     async def accepted(self, suggestion: ReceivedSuggestion) -> None:
         """Run the suggestion's command, which tells the server that it was accepted."""
         if suggestion.command is not None:

@@ -11,6 +11,7 @@ from fastcoder_lsp.config.environment import python_command
 
 if TYPE_CHECKING:
     from fastcoder_lsp.cli.play.playground import Playground
+    from fastcoder_lsp.errors import FastcoderError
 
 SERVER = list(python_command("fastcoder_lsp.cli.main", "serve"))
 """The server that editors start, from this installation."""
@@ -22,8 +23,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "play",
         help="type in the terminal and see ghost text",
         description="A small editor that talks to the real language server: type, see ghost text and the time of every "
-        "answer, and press Tab to accept. Opens a sample workspace, or FILE; nothing is ever saved. If the output is "
-        "not a terminal, plays a short scripted session and prints it.",
+        "answer, and press Tab to accept. Opens a sample workspace, or FILE; nothing is ever saved. Renames and "
+        "missing imports need no model. If the output is not a terminal, plays a short scripted session and prints it.",
         epilog="Example: fastcoder-lsp play src/app.py",
     )
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a file of yours, opened without saving")
@@ -36,29 +37,40 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Play; 0 when it went well."""
     from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
+    from fastcoder_lsp.errors import FastcoderError, ModelMissingError
     from fastcoder_lsp.model import find
 
     options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
     settings, _ = chosen_settings("play", options)
-    if not settings.remote_url:
-        find(settings.model)  # the server would report the same, but only after the screen is drawn
+    missing: FastcoderError | None = None
+    try:
+        if not settings.remote_url:
+            find(settings.model)  # the server would report the same, but only after the screen is drawn
+    except ModelMissingError as error:
+        if arguments.file is not None or options:
+            raise
+        missing = error
     place = sample_playground() if arguments.file is None else user_playground(arguments.file)
     if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        asyncio.run(_scripted(place, options))
+        asyncio.run(_scripted(place, options, missing))
     else:
         asyncio.run(_on_screen(place, options))
     return 0
 
 
-async def _scripted(place: "Playground", options: dict[str, object]) -> None:
-    from fastcoder_lsp.cli.play.script import play_script
+async def _scripted(place: "Playground", options: dict[str, object], missing: "FastcoderError | None") -> None:
+    from fastcoder_lsp.cli.play.script import play_edits, play_script
     from fastcoder_lsp.cli.play.session import PlaySession
 
     print(f"Playing in {place.root}; nothing is saved.")
     session = PlaySession(place.files, lambda: None)
     try:
         await session.start(SERVER, place.root, options)
-        await play_script(session, place.steps)
+        await play_edits(session, place.edits)
+        if missing is None:
+            await play_script(session, place.steps)
+        else:
+            print(f"There is no ghost text yet: {missing.message}\n{missing.hint}")
     finally:
         await session.stop()
 

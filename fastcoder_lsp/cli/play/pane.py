@@ -29,6 +29,7 @@ KEYS = (
     ("^Q", "quit"),
 )
 LOADING_CELLS = 10
+MOST_EDITS = 4  # places of a next edit that are named
 SHORT_NAME = 18
 ENOUGH_ANSWERS = 3  # fewest times for a meaningful median
 LONG_MS = 300.0  # slower answers are explained: the prompt's share, and waiting of this length
@@ -64,7 +65,17 @@ def message(session: PlaySession) -> str:
     status = session.status
     if status.state == "error":
         return f"{status.message or 'The server reports an error.'}\n{status.hint}".strip()
-    return session.notice
+    return session.notice or edit_message(session)
+
+
+def edit_message(session: PlaySession) -> str:
+    """The next edit in words; empty where there is none."""
+    lines = [
+        f"line {one['range']['start']['line'] + 1}: {one['text'].strip() or '(delete)'}"
+        for one in session.edits[:MOST_EDITS]
+    ]
+    more = len(session.edits) - len(lines)
+    return f"Next edit (Tab makes it): {'; '.join(lines)}{f'; {more} more' if more else ''}" if lines else ""
 
 
 def status_line(session: PlaySession, width: int) -> StyleAndTextTuples:

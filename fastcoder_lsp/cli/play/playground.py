@@ -55,6 +55,32 @@ STEPS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class EditStep:
+    """`old` becomes `new` in a file, so that a next edit follows: `what`, in words. It needs no model."""
+
+    file: str
+    old: str
+    new: str
+    what: str
+
+
+EDIT_STEPS = (
+    EditStep(
+        "expenses/reports.py",
+        "in_month(expenses: Iterable",
+        "in_month(ledger: Iterable",
+        "renamed a parameter: its use follows",
+    ),
+    EditStep(
+        "expenses/storage.py",
+        "def format_row(",
+        "def show(path: Path) -> None:\n    print(format_table(by_category(read_ledger(path))))\n\n\ndef format_row(",
+        "used two names of another file: their import follows",
+    ),
+)
+
+
 def copy_sample(folder: Path) -> Path:
     """Write the sample workspace into `folder`; only files that differ are written."""
     with as_file(files(__package__) / "sample") as original:
@@ -85,12 +111,13 @@ class Playground:
     root: Path
     files: list[OpenFile]
     steps: tuple[TourStep, ...]
+    edits: tuple[EditStep, ...] = ()
 
 
 def sample_playground() -> Playground:
     """The sample workspace, copied into the cache folder."""
     root = copy_sample(cache_folder() / "play")
-    return Playground(root, [_open(root / name, name, STARTS.get(name, "")) for name in FILES], STEPS)
+    return Playground(root, [_open(root / name, name, STARTS.get(name, "")) for name in FILES], STEPS, EDIT_STEPS)
 
 
 def user_playground(path: Path) -> Playground:

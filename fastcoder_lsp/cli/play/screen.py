@@ -182,6 +182,7 @@ def shortened(line_before: str, unit: str) -> int:
 def key_bindings(screen: Screen) -> KeyBindings:
     """The key bindings of a screen."""
     session, bindings = screen.session, KeyBindings()
+    edit_found = Condition(lambda: bool(session.edits))
     ghost_shown, on = Condition(lambda: session.ghost is not None), bindings.add
 
     @on("escape")
@@ -210,7 +211,8 @@ def key_bindings(screen: Screen) -> KeyBindings:
         on(*keys, filter=ghost_shown)(lambda _: screen.put(*session.accept_word()))
     for keys in (("c-space",), ("escape", "]")):  # as in Neovim and VS Code
         on(*keys)(lambda _: session.ask(invoked=True))
-    on("tab", filter=~ghost_shown)(insert(tab))
+    on("tab", filter=~ghost_shown & edit_found)(lambda _: screen.put(*session.made_edit()))
+    on("tab", filter=~ghost_shown & ~edit_found)(insert(tab))
     on("enter")(insert(new_line))
     on("c-z", save_before=lambda _: False)(lambda event: event.current_buffer.undo())
     on("c-y", save_before=lambda _: False)(lambda event: event.current_buffer.redo())

@@ -1,12 +1,13 @@
 """The scripted session: types a few lines, asks, accepts, and prints each step, by the screen's session and server."""
 
 import asyncio
+import difflib
 import sys
 import time
 from collections.abc import Callable, Sequence
 
 from fastcoder_lsp.cli.play.pane import milliseconds, work_of
-from fastcoder_lsp.cli.play.playground import TourStep
+from fastcoder_lsp.cli.play.playground import EditStep, TourStep
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.completion.status import Status
@@ -21,6 +22,30 @@ READY_S = 300.0
 
 class NothingSuggestedError(FastcoderError):
     """The server answered, but never with text."""
+
+
+async def play_edits(session: PlaySession, steps: Sequence[EditStep]) -> None:
+    """Play and print changes that a next edit follows, without a model."""
+    for step in steps:
+        file = next(file for file in session.files if file.name == step.file)
+        session.show(file)
+        at = file.text.index(step.old)
+        after = file.text[:at] + step.new + file.text[at + len(step.old) :]
+        session.edited(after, at + len(step.new))
+        session.dismiss_ghost()
+        await session.edit_answered()
+        print(f"Next edit: {file.name}   {step.what}")
+        before = file.text.split("\n")
+        if not session.edits:
+            print(f"   none\n{_indented(await session.why())}\n")
+            continue
+        made, cursor = session.made_edit()
+        for line in difflib.unified_diff(before, made.split("\n"), lineterm="", n=1):
+            if not line.startswith(("---", "+++")):
+                print(f"      │ {line}")
+        session.edited(made, cursor)
+        session.dismiss()
+        print("   accepted\n")
 
 
 async def play_script(session: PlaySession, steps: Sequence[TourStep]) -> None:

@@ -22,6 +22,7 @@ from fastcoder_lsp.client.client import (
 )
 from fastcoder_lsp.completion.status import Status
 
+EDIT_PAUSES_S = (0.7, 1.0, 2.0)  # an edit is asked for again, since the files' imports may have yet to be read
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 """Request cancelled, content modified, server cancelled: errors that mean nothing to the user."""
 
@@ -109,6 +110,9 @@ class PlaySession:
         )
         self._made = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
+        self.edits: list[Params] = []
+        """The next edit of the current text, which a key makes."""
+        self._edit_asking: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
 
     async def start(self, command: list[str], root: Path, options: dict[str, object]) -> None:
@@ -151,6 +155,7 @@ class PlaySession:
         if self._serving:
             self._client.change(file.uri, file.version, before, text)
             self.ask(invoked=False)
+            self.ask_edit()
 
     def moved(self, cursor: int) -> None:
         """The cursor moved without a change of the text: drop the ghost text of the old place."""
@@ -160,10 +165,51 @@ class PlaySession:
 
     def dismiss(self) -> None:
         """Drop the ghost text, and stop asking."""
+        self.dismiss_ghost()
+        self.edits = []
+        if self._edit_asking is not None:
+            self._edit_asking.cancel()
+            self._edit_asking = None
+
+    def dismiss_ghost(self) -> None:
+        """Drop the ghost text, and stop asking for it."""
         self.ghost = None
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
+
+    def ask_edit(self) -> None:
+        """Ask for the next edit in a pause; cancels an open request."""
+        self.edits = []
+        if self._edit_asking is not None:
+            self._edit_asking.cancel()
+        self._edit_asking = asyncio.create_task(self._ask_edit())
+
+    async def edit_answered(self) -> None:
+        """Wait for the open request for an edit, if there is one."""
+        if self._edit_asking is not None:
+            await asyncio.wait([self._edit_asking])
+
+    def made_edit(self) -> tuple[str, int]:
+        """The text and cursor with the next edit made."""
+        text, cursor = self.current.text, self.current.cursor
+        here = self._client.position(text, cursor)
+        above = [one for one in self.edits if _end_of(one) <= (here["line"], here["character"])]
+        return self._client.with_edits(text, self.edits), cursor + len(self._client.with_edits(text, above)) - len(text)
+
+    async def _ask_edit(self) -> None:
+        file, version = self.current, self.current.version
+        try:
+            for pause_s in EDIT_PAUSES_S:
+                await asyncio.sleep(pause_s)
+                found = await self._client.next_edits(file.uri, version, file.text, file.cursor)
+                if found or (file, version) != (self.current, self.current.version):
+                    break
+        except (RequestFailedError, ServerGoneError):
+            return
+        if file is self.current and version == file.version and found:
+            self.edits = found
+            self._on_change()
 
     def ask(self, *, invoked: bool) -> None:
         """Ask for ghost text at the cursor; cancels an open request."""
@@ -287,3 +333,8 @@ class PlaySession:
     def _take_notice(self, message: str) -> None:
         self.notice = message
         self._on_change()
+
+
+def _end_of(edit: Params) -> tuple[int, int]:
+    end = edit["range"]["end"]
+    return end["line"], end["character"]

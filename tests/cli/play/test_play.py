@@ -47,6 +47,15 @@ def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) 
     assert " tokens in " in done.stdout
 
 
+def test_next_edits_are_played_without_a_model(environment: dict[str, str], tmp_path: Path) -> None:
+    done = play(environment | {"FASTCODER_CACHE": str(tmp_path / "empty"), "HOME": str(tmp_path)}, "--script")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "+    return [expense for expense in ledger if" in done.stdout
+    assert "+from expenses.reports import by_category, format_table" in done.stdout
+    assert "There is no ghost text yet" in done.stdout
+    assert "fastcoder-lsp model pull" in done.stdout
+
+
 def test_the_users_file_is_not_changed(environment: dict[str, str], llama_model: ModelFiles, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     text = "def area(width: float, height: float) -> float:\n    return width * height\n\n\nprint(area(2.0, 3.0))\n"
