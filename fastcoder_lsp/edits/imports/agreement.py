@@ -1,5 +1,6 @@
 """What the files of a repository agree on: the one target that a name means."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
@@ -9,6 +10,10 @@ from typing import Final
 from fastcoder_lsp.edits.imports.facts import ImportableName, ImportTarget, NamedTarget
 
 AGREED: Final = 0.9  # share of the files importing a name that import the same
+_CLEAR: Final = 3  # votes that decide between a file and another that hands its names on
+_RIVAL: Final = 4 / 3  # so many times its votes has a target together with those that hand on the same
+_STANDARD: Final = ("java.", "javax.", "kotlin.", "std::", "core::", "alloc::", "node:", *sys.stdlib_module_names)
+"""Beginnings of sources that every part of a repository may use."""
 _MOST_SAID: Final = 2_000  # importing files that are compared
 
 _Vote = tuple[str, ImportTarget, str]  # a file, its target, and the kind that it gives this
@@ -61,9 +66,10 @@ def _most(
     mine = {
         target for target in named if target.source in own and target.member == best.member and _inside(target, best)
     }
+    passed_on = {one.package for one in defined if one.package != best.source and _related(one.package, best.source)}
     if len(mine) == 1:
         best = mine.pop()
-    elif 2 * most <= same:
+    elif (passed_on and best.source.startswith("/") and most < _CLEAR) or _RIVAL * most <= same:
         return None
     elif best not in named:
         inner = {one.package for one in defined if _holds(best.source, one.package[1:])}
@@ -72,14 +78,30 @@ def _most(
             return None
         best = max(outside, key=counted.__getitem__) if outside else best._replace(source=inner.pop())
     others = [one for one in defined if not (one.package and _related(one.package, best.source))]
-    if most <= len(others) or any(_shared(one.package, path) > _shared(best.source, path) for one in others):
+    if most <= len(others) or any(_is_nearer(one.package, best.source, path) for one in others):
         return None
+    if not best.source.startswith(("/", *_STANDARD)) and len(others) == len(defined):
+        area = _area(path)
+        if all(_area(where) != area for where, target, _ in votes if target == best):
+            return None
     kinds = [kind for _, target, kind in near if target == best]
     return best._replace(kind="type") if 2 * kinds.count("type") > len(kinds) else best
 
 
+def _area(path: str) -> tuple[str, ...]:
+    """The part of a repository that a file is in: parts may use libraries that others do not."""
+    return PurePosixPath(path).parts[:-1][:2]
+
+
 def _holds(folder: str, path: str) -> bool:
     return f"/{path}".startswith(folder + "/")
+
+
+def _is_nearer(one: str, other: str, path: str) -> bool:
+    """Whether a source is nearer to a file than another; than one with dots, if it is beside the file."""
+    if not other.startswith("/"):
+        return PurePosixPath(one).parent == PurePosixPath("/", path).parent
+    return _shared(one, path) > _shared(other, path)
 
 
 def _shared(source: str, path: str) -> int:

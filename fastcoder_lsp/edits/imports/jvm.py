@@ -167,6 +167,7 @@ _BUILTIN: Final = frozenset(
         "with",
     ]
 )
+_STANDARD: Final = ("java.util", "java.io", "java.nio", "java.time", "java.net", "java.math", "kotlin.")
 _KOTLIN_ONLY: Final = frozenset({"List", "Map", "Set", "Collection", "Pair", "Regex", "Result", "Array", "Sequence"})
 
 
@@ -236,7 +237,9 @@ class JvmImports(ImportSyntax):
     def chosen(self, asked: NameSought) -> ImportTarget | None:
         if any(where == asked.package or where in asked.starred for _, where, _ in asked.defined):
             return None
-        found = agreed_target(asked.said, asked.defined, asked.path, asked.own)
+        found = agreed_target(
+            asked.said, asked.defined, asked.path, asked.own, lambda target: target.source.startswith(_STANDARD)
+        )
         if found is None or found.source in asked.starred or (asked.name[0].islower() and len(asked.said) < 2):
             return None
         return found

@@ -12,7 +12,7 @@ from typing import Final
 from typing_extensions import override
 
 from fastcoder_lsp.edits.imports.agreement import agreed_target
-from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget
+from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget, NamedTarget
 from fastcoder_lsp.edits.imports.values import (
     MEMBER_KEYS,
     BoundName,
@@ -161,11 +161,10 @@ class PythonImports(ImportSyntax):
 
     @override
     def chosen(self, asked: NameSought) -> ImportTarget | None:
-        return (
-            None
-            if asked.starred
-            else agreed_target(asked.said, asked.defined, asked.path, asked.own, lambda target: not target.member)
-        )
+        if asked.starred:
+            return None
+        said = [one for each in asked.said if (one := _handed_on(*each, asked.path)) is not None]
+        return agreed_target(said, asked.defined, asked.path, asked.own, lambda target: not target.member)
 
     @override
     def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
@@ -174,7 +173,7 @@ class PythonImports(ImportSyntax):
         whole = source if source.startswith("/") else _path_of(source, asked.table)
         if whole is None or not target.member:
             return source if not source.startswith("/") else None
-        plain = Counter(one for _, one in said if not one.startswith("."))
+        plain = Counter(one for _, one in said if one[0] != "." and whole.endswith("/" + one.replace(".", "/")))
         dotted = plain.most_common(1)[0][0] if plain else source if whole != source else _dotted(whole, asked.table)
         near = relative(whole, asked.path)
         if dotted is None or near is None:
@@ -254,3 +253,17 @@ def _dotted(module: str, table: SourceTable) -> str | None:
     while str(pure := pure.parent) != "/" and f"{str(pure)[1:]}/__init__.py" in paths:
         parts.append(pure.name)
     return ".".join(reversed(parts)) if len(parts) > 1 or f"{module[1:]}/__init__.py" in paths else None
+
+
+def _handed_on(where: str, one: NamedTarget, path: str) -> tuple[str, NamedTarget] | None:
+    """The import of a file; that of a package's own file hands a name on to files outside, and tells others nothing."""
+    package = module_path(where)
+    if not where.endswith("/__init__.py") or not f"{_slashed(one.target.source)}/".startswith(package + "/"):
+        return where, one
+    if f"/{path}".startswith(package + "/"):
+        return None
+    return where, one._replace(target=ImportTarget(package, one.name))
+
+
+def _slashed(source: str) -> str:
+    return source if source.startswith("/") else "/" + source.replace(".", "/")

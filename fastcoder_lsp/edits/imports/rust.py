@@ -159,6 +159,10 @@ _BUILTIN: Final = frozenset(
     ]
 )
 _HEAD: Final = re.compile(r"(?:\s*(?://[^\n]*|/\*.*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL)
+_SEVERAL: Final = frozenset(
+    ("Result", "Error", "Ordering", "Entry", "Iter", "Write", "Read", "Context", "Instant", "Display", "Chars", "Range")
+)
+"""Names of several things in the standard library."""
 _UNKNOWN: Final = "crate@?"  # a crate whose files are in no folder `src`
 _WIDEST: Final = 100
 
@@ -270,10 +274,15 @@ class RustImports(ImportSyntax):
             for one in asked.said
             if one[1].target.source.partition("::")[0] in ("", crate) or "@" not in one[1].target.source
         ]
-        return (
-            None
-            if asked.starred
-            else agreed_target(near, [one for one in asked.defined if one[1].partition("::")[0] == crate], asked.path)
+        if asked.starred:
+            return None
+        own = [one for one in asked.defined if one.package.partition("::")[0] == crate]
+        return agreed_target(
+            near,
+            own,
+            asked.path,
+            asked.own,
+            lambda target: target.source.partition("::")[0] in _CONTEXT and asked.name not in _SEVERAL,
         )
 
     @override

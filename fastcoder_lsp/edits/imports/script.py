@@ -206,6 +206,7 @@ _GLOBALS: Final = frozenset(
 _RUNNERS: Final = frozenset({"vitest", "@jest/globals", "bun:test", "node:test", "mocha", "chai"})
 """Their functions may be global."""
 _PASSED_ON: Final = re.compile(r"^export\s*(?:type\s*)?(?:\{[^}]*\}|\*(?:\s*as\s+\w+)?)\s*from\b[^\n]*", re.MULTILINE)
+_PASSED_LIST: Final = re.compile(r"^export\s*(?:type\s*)?\{([^}]*)\}\s*from\b", re.MULTILINE)
 _LOCAL: Final = re.compile(r"\.{1,2}(?:/|$)")
 _HEAD: Final = re.compile(
     r"(?:#![^\n]*\n)?(?:\s*(?://[^\n]*|/\*.*?\*/)[ \t]*\n)*(?:\s*['\"]use \w+['\"];?[ \t]*\n)*", re.DOTALL
@@ -276,6 +277,9 @@ class ScriptImports(ImportSyntax):
         for found in _EXPORT_LIST.finditer(text):
             for one in _MEMBER.finditer(without_comments(found[1], _COMMENT)):
                 own[one[2] if one[3] == "default" else one[3] or one[2]] = one[3] or one[2]
+        for found in _PASSED_LIST.finditer(text):
+            for one in _MEMBER.finditer(without_comments(found[1], _COMMENT)):
+                own.setdefault(one[3] or one[2], one[3] or one[2])
         return FileImports(self.imported(text, path), tuple(own.items())[:MOST_FACTS], module_of(path))
 
     @override

@@ -31,8 +31,10 @@ def unbound_uses(text: str, language: str, name: str) -> list[int]:
         return found.get(name, [])
     if by_words or name[0].isupper():
         quoted, word = quoting(text, language), re.escape(name)
-        declared = rf"{_TYPE}({word})(?!\w)" if name[0].isupper() else rf"{_OTHER}({word})(?:{_OTHER_AFTER})"
-        if any(not quoted(one.start(1)) for one in re.finditer(declared, text)):
+        declared = [rf"{_TYPE}({word})(?!\w)"] * name[0].isupper()
+        if name[0].islower() or language not in ("java", "php", "ruby"):
+            declared.append(rf"{_OTHER}({word})(?:{_OTHER_AFTER})")
+        if any(not quoted(one.start(1)) for pattern in declared for one in re.finditer(pattern, text)):
             return []
         places = [one.start() for one in re.finditer(rf"(?<![\w$]){word}(?![\w$])", text)]
         return [at for at in places[:_MOST_USES] if not quoted(at)]

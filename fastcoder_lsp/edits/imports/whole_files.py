@@ -105,6 +105,9 @@ class WholeFileImports(ImportSyntax):
 
     def _of_standard(self, asked: NameSought, wanted: Iterable[str]) -> ImportTarget | None:
         users = [one for one in asked.table.using(asked.name) if one != asked.path]
+        own = [line.source for line in asked.lines if line.source[0] == "<"]
+        if own and all(one.endswith(".h>") for one in own):  # a file of C, or one that C reads, too
+            wanted = [one for one in wanted if one.endswith(".h>")] or wanted
         votes = Counter(source for user in users for source in self._sources(user, asked.table) if source in wanted)
         if not votes or sum(votes.values()) < _STANDARD_SHARE * len(users):
             return None
