@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from tree_sitter import Node
@@ -149,11 +150,8 @@ class SyntaxScopes:
     def is_broken(self, number: int) -> bool:
         """Whether an error in a scope may hide where scopes begin or end."""
         scope = self.scopes[number] if number != FILE else None
-        for node in self._tree.errors:
-            inside = scope is None or scope.start <= node.start_byte <= scope.end
-            if inside and (node.is_missing or node.end_byte - node.start_byte > _LARGEST_ERROR or _hides(node)):
-                return True
-        return False
+        start, end = (scope.start, scope.end) if scope is not None else (0, len(self.text))
+        return any(start <= node.start_byte <= end and _hides(node) for node in self._tree.errors)
 
     def is_class(self, number: int) -> bool:
         """Whether a scope is a class."""
@@ -229,7 +227,7 @@ class SyntaxScopes:
             since,
             shorthand=leaf.kind in rules.shorthands or leaf.edge in rules.shorthands,
             called=rules.calls and role is NameRole.USE and self._beside(end).lstrip().startswith("("),
-            broken=any(step.kind == "ERROR" for step in path),
+            broken=any(step.kind == "ERROR" for step in takewhile(lambda one: one.scope == leaf.scope, reversed(path))),
         )
 
     def _line(self, at: int) -> int:
@@ -281,5 +279,8 @@ def scopes_of(text: str, language: str) -> SyntaxScopes | None:
 
 
 def _hides(error: Node) -> bool:
-    """Whether an error has words or brackets that may begin or end a scope."""
-    return any(not child.is_named and child.type not in ".,;:=+-*/%&|!?<>" for child in error.children)
+    """Whether an error may begin or end a scope or a string: it is long, or has words, brackets or quotes."""
+    signs = [child.type for child in error.children if not child.is_named]
+    signs += [] if error.children else [(error.text or b"").decode()]
+    long = error.end_byte - error.start_byte > _LARGEST_ERROR
+    return error.is_missing or long or any(sign.strip(".,;:=+-*/%&|!?<>") for sign in signs)

@@ -14,7 +14,7 @@ from typing import Final
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.differences import whole_lines
 from fastcoder_lsp.edits.minimal import line_hunks
-from fastcoder_lsp.edits.names import FILE, ScopedName, SyntaxScopes, scopes_of
+from fastcoder_lsp.edits.names import ANYWHERE, FILE, ScopedName, SyntaxScopes, scopes_of
 from fastcoder_lsp.edits.scope_rules import NameRole
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
@@ -82,12 +82,12 @@ def _places(scopes: SyntaxScopes, question: EditQuestion, old: str, new: str, ma
         places = places if calls else [one for one in places if not one.called]
     if not 0 < len(places) <= MOST_EDITS or any(owner[one] != variable for one in mine):
         return ()
-    if any(variable.scope in scopes.around(one.scope) for one in others) or scopes.is_broken(variable.scope):
+    if any(variable.scope in scopes.around(one.scope) for one in others):
         return ()
-    if any(one.unclear and variable.scope in scopes.around(one.scope) for one in (*old_names, *mine)):
+    if not _is_sure(scopes, variable.scope, [*old_names, *mine]):
         return ()
-    if scopes.is_class(variable.scope) and any(one.role is NameRole.MEMBER for one in old_names):
-        return ()  # a member that may be this variable
+    if scopes.is_broken(FILE) and variable.scope != FILE and any(owner[one] == ANYWHERE for one in uses):
+        return ()  # it may end too early
     if any(one.role is NameRole.EXPORTED for one in places) or any(one.role is NameRole.IMPORTED for one in mine):
         return ()  # other files know it, or another thing is imported now
     if any(one.bound for one in mine):
@@ -96,6 +96,15 @@ def _places(scopes: SyntaxScopes, question: EditQuestion, old: str, new: str, ma
     known = said > len(mine) or (question.language == "python" and hasattr(builtins, new))
     local = variable.scope != FILE and any(one.bound for one in places)
     return places if local and not known and not _EVERYTHING.search(question.text) else ()
+
+
+def _is_sure(scopes: SyntaxScopes, number: int, names: Sequence[ScopedName]) -> bool:
+    """Whether the text shows which of the names are a variable of a scope."""
+    if scopes.is_broken(number) or any(one.broken for one in names):
+        return False
+    if any(one.unclear and number in scopes.around(one.scope) for one in names):
+        return False
+    return not scopes.is_class(number) or all(one.role is not NameRole.MEMBER for one in names)
 
 
 def _calls(scopes: SyntaxScopes, binding: ScopedName, old: str) -> bool | None:

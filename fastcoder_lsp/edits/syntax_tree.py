@@ -20,7 +20,7 @@ MOST_TEXT: Final = 1_000_000  # characters of a document
 MOST_S: Final = 0.2  # seconds of parsing
 _CHUNK: Final = 1 << 16
 _DEEPEST: Final = 1_000  # nodes around a word
-_GRAMMARS: Final = {
+GRAMMARS: Final = {
     "c": "c",
     "cpp": "cpp",
     "csharp": "c_sharp",
@@ -97,7 +97,7 @@ class SyntaxTree:
             node = rest.pop()
             if node.is_error or node.is_missing:
                 found.append(node)
-            elif node.has_error:
+            if node.has_error:
                 rest += node.children
         return found
 
@@ -142,7 +142,7 @@ def quoting(text: str, language: str) -> Callable[[int], bool]:
 
 @lru_cache
 def _grammar(language: str) -> Language | None:
-    package, _, function = _GRAMMARS.get(language, "").partition(".")
+    package, _, function = GRAMMARS.get(language, "").partition(".")
     if not package:
         return None
     try:
