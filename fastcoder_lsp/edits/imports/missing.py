@@ -89,6 +89,13 @@ class ImportSearch:
             defined = [one for one in table.defined(name) if one.path != path]
             asked = NameSought(name, path, facts.package, said, defined, lines, own, starred, table)
             target = syntax.chosen(asked)
+            if (
+                syntax.names_files
+                and target is None
+                and syntax.is_elsewhere(asked)
+                and self._is_used(text, name, -1, lines)
+            ):
+                return []  # the file that gives this name may give the others, too
             if target is None or syntax.is_global(target, lines) or self._is_other(text, name, target):
                 continue
             if self._is_used(text, name, cursor, lines) and (spelled := syntax.spelled(target, asked)) is not None:

@@ -34,6 +34,8 @@ def unbound_uses(text: str, language: str, name: str) -> list[int]:
         declared = [rf"{_TYPE}({word})(?!\w)"] * name[0].isupper()
         if name[0].islower() or language not in ("java", "php", "ruby"):
             declared.append(rf"{_OTHER}({word})(?:{_OTHER_AFTER})")
+        if language not in ("java", "php", "ruby", "kotlin", "rust"):
+            declared.append(rf"\w\s*[*&]+\s*({word})(?:{_OTHER_AFTER}|\[)")
         if any(not quoted(one.start(1)) for pattern in declared for one in re.finditer(pattern, text)):
             return []
         places = [one.start() for one in re.finditer(rf"(?<![\w$]){word}(?![\w$])", text)]

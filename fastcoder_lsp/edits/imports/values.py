@@ -124,6 +124,10 @@ class ImportSyntax(ABC):
         """Whether a source is the repository's."""
         return False
 
+    def is_elsewhere(self, _asked: "NameSought") -> bool:
+        """Whether only files that the file's imports do not bring along define a name."""
+        return False
+
     def fewest(self, targets: Sequence[ImportTarget], _table: "SourceTable") -> list[ImportTarget]:
         """The targets without those that others of them bring along."""
         return list(targets)

@@ -70,20 +70,36 @@ class WholeFileImports(ImportSyntax):
             return target.source
         home, folder = target.source[1:], posixpath.dirname(asked.path)
         near, far = Counter[str](), Counter[str]()
-        for path in asked.table.paths():
-            for source in self._sources(path, asked.table):
-                stem = posixpath.basename(source.strip('<>"')).partition(".")[0]
-                if posixpath.basename(home).startswith(stem) and self.file_of(source, path, asked.table) == home:
-                    (near if posixpath.dirname(path) == folder else far)[source] += 1
+        for path, source in self.importing(home, asked.table):
+            (near if posixpath.dirname(path) == folder else far)[source] += 1
         votes = near or Counter({one: count for one, count in far.items() if not self.is_near(one)})
         return votes.most_common(1)[0][0] if votes else self.beside(home, asked.path)
 
     @override
+    def is_elsewhere(self, asked: NameSought) -> bool:
+        homes = {one.path for one in asked.defined}
+        return len(homes) > 1 and homes.isdisjoint(self._reached(asked)[0])
+
+    @override
     def fewest(self, targets: Sequence[ImportTarget], table: SourceTable) -> list[ImportTarget]:
+        homes = [one.source[1:] for one in targets if one.source.startswith("/")]
+        shared = [{path for path, _ in self.importing(home, table) if path.endswith(_HEADERS)} for home in homes]
+        if len(shared) > 1 and set.intersection(*shared):
+            return []  # a header brings them all
         return [
             one
             for one in targets
             if not any(self._brings(other, one, table) and not self._brings(one, other, table) for other in targets)
+        ]
+
+    def importing(self, home: str, table: SourceTable) -> list[tuple[str, str]]:
+        """(file, source) of the imports of a file."""
+        return [
+            (path, source)
+            for path in table.paths()
+            for source in self._sources(path, table)
+            if posixpath.basename(home).startswith(posixpath.basename(source.strip('<>"')).partition(".")[0])
+            and self.file_of(source, path, table) == home
         ]
 
     @abstractmethod
@@ -106,7 +122,7 @@ class WholeFileImports(ImportSyntax):
     def _of_standard(self, asked: NameSought, wanted: Iterable[str]) -> ImportTarget | None:
         users = [one for one in asked.table.using(asked.name) if one != asked.path]
         own = [line.source for line in asked.lines if line.source[0] == "<"]
-        if own and all(one.endswith(".h>") for one in own):  # a file of C, or one that C reads, too
+        if any(one.endswith(".h>") for one in own) and not any(re.match("<c[a-z]+>", one) for one in own):
             wanted = [one for one in wanted if one.endswith(".h>")] or wanted
         votes = Counter(source for user in users for source in self._sources(user, asked.table) if source in wanted)
         if not votes or sum(votes.values()) < _STANDARD_SHARE * len(users):
@@ -269,8 +285,11 @@ class IncludeImports(WholeFileImports):
         return source.startswith('"../')
 
     @override
-    def is_said(self, _asked: NameSought, _home: str) -> bool:
-        return True
+    def is_said(self, asked: NameSought, home: str) -> bool:
+        importing = [path for path, _ in self.importing(home, asked.table) if path != asked.path]
+        if asked.path.endswith(_HEADERS):
+            return True
+        return not importing or not all(path.endswith(_HEADERS) for path in importing)  # else another header brings it
 
     @override
     def beside(self, home: str, path: str) -> str | None:
