@@ -88,9 +88,10 @@ async def unchanged(session: Session, offered: Sequence[OfferedFile]) -> list[Of
         path = path_of(one.question.uri)
         folder = session.folder_of(one.question.uri)
         if path is not None and folder is not None:
-            _, text, version = await _text_now(session, folder, path)
-            if text == one.question.text and version == (one.question.version if one.is_open else None):
-                kept.append(one)
+            uri, text, version = await _text_now(session, folder, path)
+            if text == one.question.text and (version == one.question.version or not one.is_open):
+                now = structs.replace(one.question, uri=uri, version=version or 0)
+                kept.append(OfferedFile(now, one.edits, is_open=version is not None))
     return kept
 
 

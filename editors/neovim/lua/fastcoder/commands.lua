@@ -188,6 +188,18 @@ local COMMANDS = {
       end
     end,
   },
+  everywhere = {
+    does = 'show your last change at all its places in the repository, to make them at once',
+    run = function()
+      require('fastcoder.everywhere').show()
+    end,
+  },
+  undo = {
+    does = 'undo what :FastCoder everywhere made, in all files',
+    run = function()
+      require('fastcoder.everywhere').undo()
+    end,
+  },
   status = {
     does = "show the server's state",
     run = function()
@@ -241,7 +253,7 @@ function M.run(arguments)
   end
   local lines = { arguments[1] and ('unknown command "%s"; the commands are'):format(table.concat(arguments, ' ')) or 'commands' }
   for name, known in vim.spairs(COMMANDS) do
-    lines[#lines + 1] = ('  :FastCoder %-8s %s'):format(name, known.does)
+    lines[#lines + 1] = ('  :FastCoder %-10s %s'):format(name, known.does)
   end
   say(table.concat(lines, '\n'), arguments[1] and vim.log.levels.WARN or nil)
 end
