@@ -941,7 +941,7 @@ line above counts."
 
 (defun fastcoder--edit-file (edit)
   "The file that EDIT belongs to."
-  (funcall (if (fboundp 'eglot-uri-to-path) 'eglot-uri-to-path 'eglot--uri-to-path) (fastcoder--edit-uri edit)))
+  (fastcoder--path (fastcoder--edit-uri edit)))
 
 (defun fastcoder-accept-edit ()
   "Go to the next edit; if point is there already, make it."
@@ -998,6 +998,141 @@ line above counts."
   (fastcoder--server-or-lose)
   (unless (fastcoder--request-edit 1)
     (message "fastcoder: no next edits here; see docs/next-edit.md")))
+
+;;;; The last change at all its places
+
+(defvar eglot-confirm-server-edits)
+(defvar eglot-confirm-server-initiated-edits)
+
+(defvar fastcoder--made-everywhere nil
+  "What `fastcoder-edit-everywhere' made last: (BUFFER . TICK) for each file.")
+
+(defvar-local fastcoder--offer nil "The server's offer that this buffer shows, and the buffer that it is about.")
+
+(defvar fastcoder-everywhere-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'fastcoder-make-everywhere)
+    (define-key map (kbd "q") #'fastcoder-reject-everywhere)
+    map)
+  "Keys in the diff of `fastcoder-edit-everywhere'.")
+
+(defvar diff-font-lock-defaults)
+
+(define-derived-mode fastcoder-everywhere-mode special-mode "Places"
+  "Shows the last change at all its places, before it is made there."
+  (require 'diff-mode)                  ; whose own keys would go to the places
+  (setq-local font-lock-defaults diff-font-lock-defaults))
+
+(defun fastcoder-edit-everywhere ()
+  "Show the last change at all its places in the repository, as a diff.
+RET there makes them all."
+  (interactive)
+  (let ((server (fastcoder--server-or-lose)) (buffer (current-buffer)))
+    (eglot--signal-textDocument/didChange)
+    (jsonrpc-async-request
+     server :fastcoder/editsElsewhere
+     (plist-put (eglot--TextDocumentPositionParams) :textDocument (eglot--VersionedTextDocumentIdentifier))
+     :success-fn (lambda (answer)
+                   (if (and (plist-get answer :edit) (buffer-live-p buffer))
+                       (fastcoder--show-everywhere answer buffer)
+                     (message "fastcoder: %s" (plist-get answer :message))))
+     :timeout nil
+     :timeout-fn #'ignore
+     :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message))))))
+
+(defun fastcoder--path (uri)
+  "The file of URI."
+  (funcall (if (fboundp 'eglot-uri-to-path) 'eglot-uri-to-path 'eglot--uri-to-path) uri))
+
+(defun fastcoder--files-of (edit)
+  "The files of the workspace's EDIT, each as (FILE . EDITS)."
+  (append (mapcar (lambda (one) (cons (fastcoder--path (plist-get (plist-get one :textDocument) :uri)) (plist-get one :edits)))
+                  (plist-get edit :documentChanges))
+          (cl-loop for (uri edits) on (plist-get edit :changes) by #'cddr
+                   collect (cons (fastcoder--path (substring (symbol-name uri) 1)) edits))))
+
+(defun fastcoder--show-everywhere (offer buffer)
+  "Show OFFER, about BUFFER, as a diff."
+  (let* ((root (expand-file-name (with-current-buffer buffer default-directory)))
+         (diff (mapconcat (pcase-lambda (`(,file . ,edits))
+                            (let ((name (file-relative-name file root)))
+                              (concat "--- " name "\n+++ " name "\n" (fastcoder--hunks file edits buffer))))
+                          (fastcoder--files-of (plist-get offer :edit)) "")))
+    (with-current-buffer (get-buffer-create "*fastcoder everywhere*")
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert diff))
+      (setq default-directory root)
+      (fastcoder-everywhere-mode)
+      (setq fastcoder--offer (cons offer buffer)
+            header-line-format (concat (plist-get offer :title) "   RET makes them all, q none"))
+      (goto-char (point-min))
+      (pop-to-buffer (current-buffer)))))
+
+(defun fastcoder--hunks (file edits origin)
+  "The lines of FILE that EDITS change, as hunks of a diff.
+The server counts columns as in the buffer ORIGIN."
+  (let ((visiting (find-buffer-visiting file)) hunks)
+    (with-temp-buffer
+      (if visiting
+          (insert (with-current-buffer visiting
+                    (save-restriction (widen) (buffer-substring-no-properties (point-min) (point-max)))))
+        (insert-file-contents file))
+      (dolist (name '(eglot-move-to-column-function eglot-move-to-linepos-function))
+        (when (boundp name) (set (make-local-variable name) (buffer-local-value name origin))))
+      (cl-flet ((place (edit end) (eglot--lsp-position-to-point (plist-get (plist-get edit :range) end)))
+                (line () (buffer-substring-no-properties (line-beginning-position) (line-end-position))))
+        ;; From the end, so that the places of the others hold.
+        (dolist (edit (sort (append edits nil) (lambda (one other) (> (place one :start) (place other :start)))))
+          (goto-char (place edit :start))
+          (unless (eql (line-number-at-pos) (caar hunks)) (push (list (line-number-at-pos) (line) nil) hunks))
+          (delete-region (point) (place edit :end))
+          (insert (plist-get edit :newText))
+          (setf (nth 2 (car hunks)) (line)))))
+    (mapconcat (pcase-lambda (`(,number ,old ,new)) (format "@@ -%d +%d @@\n-%s\n+%s\n" number number old new)) hunks "")))
+
+(defun fastcoder-make-everywhere ()
+  "Make the edits that this buffer shows; they are not saved.
+A file that has changed meanwhile is left out."
+  (interactive)
+  (pcase-let ((`(,offer . ,buffer) fastcoder--offer))
+    (quit-window t)
+    (with-current-buffer buffer
+      (fastcoder--execute "fastcoder.applyEdits" (vector (plist-get offer :id))))))
+
+(defun fastcoder-reject-everywhere ()
+  "Make none of the edits that this buffer shows."
+  (interactive)
+  (pcase-let ((`(,offer . ,buffer) fastcoder--offer))
+    (quit-window t)
+    (with-current-buffer buffer
+      (jsonrpc-notify (fastcoder--server-or-lose) :fastcoder/editRejected
+                      (list :item (list :command (list :arguments (vector (plist-get offer :id)))))))))
+
+(cl-defmethod eglot-handle-request :around ((_server fastcoder-server) (_method (eql workspace/applyEdit)) &rest params)
+  "Make the edit of PARAMS without another question: the user has seen the diff."
+  (let ((buffers (mapcar (lambda (file) (find-file-noselect (car file))) (fastcoder--files-of (plist-get params :edit))))
+        eglot-confirm-server-edits eglot-confirm-server-initiated-edits)
+    (dolist (buffer buffers) (with-current-buffer buffer (undo-boundary)))
+    (prog1 (cl-call-next-method)
+      (setq fastcoder--made-everywhere
+            (mapcar (lambda (buffer)
+                      (with-current-buffer buffer (undo-boundary))
+                      (cons buffer (buffer-chars-modified-tick buffer)))
+                    buffers)))))
+
+(defun fastcoder-undo-everywhere ()
+  "Undo what `fastcoder-edit-everywhere' made, in all files.
+Files that have changed since stay as they are."
+  (interactive)
+  (let ((made fastcoder--made-everywhere) (undone 0))
+    (setq fastcoder--made-everywhere nil)
+    (pcase-dolist (`(,buffer . ,tick) made)
+      (when (and (buffer-live-p buffer) (= tick (buffer-chars-modified-tick buffer)))
+        (with-current-buffer buffer
+          (let (last-command) (undo))
+          (cl-incf undone))))
+    (message "fastcoder: undone in %d of %d files" undone (length made))))
 
 ;;;; Commands on the server
 

@@ -187,6 +187,32 @@
     (driver-type-for-ghost (substring driver-typed -1))
     (driver-seen)))
 
+(defun driver-everywhere ()
+  "Rename a function, see the diff of the other file, make it there, and undo it."
+  (goto-char (point-min))
+  (search-forward "load")
+  (backward-kill-word 1)
+  (driver-type "fetch")
+  (let* ((origin (current-buffer))
+         (file (expand-file-name "cart.py" (file-name-directory buffer-file-name)))
+         (text (lambda () (with-current-buffer (find-file-noselect file) (buffer-string))))
+         shown made)
+    (driver-wait (lambda ()
+                   (with-current-buffer origin (fastcoder-edit-everywhere))
+                   (accept-process-output nil 0.3)
+                   (setq shown (get-buffer "*fastcoder everywhere*")))
+                 "the diff" 15)
+    (switch-to-buffer shown)
+    (let ((diff (buffer-string)) (before (funcall text)))
+      (execute-kbd-macro (kbd "RET"))
+      (driver-wait (lambda () (not (equal before (setq made (funcall text))))) "the edit")
+      (driver-wait (lambda () fastcoder--made-everywhere) "its record")
+      (with-current-buffer origin (fastcoder-undo-everywhere))
+      (let ((undone (funcall text)))
+        (with-current-buffer (get-file-buffer file) (set-buffer-modified-p nil))
+        (list (cons 'diff diff) (cons 'made made) (cons 'undone undone)
+              (cons 'disk (with-temp-buffer (insert-file-contents file) (buffer-string))))))))
+
 (defun driver-edit ()
   "Wait for the next edit above point, go there, make it, undo it."
   (advice-add 'pos-visible-in-window-p :override #'always) ; in batch mode nothing is

@@ -1,4 +1,4 @@
-"""A renamed definition in the other files of a repository, by the real server in real editors: previewed, made, undone."""
+"""A renamed definition in other files, by the real server in real editors: previewed, made, undone."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +7,11 @@ import pytest
 
 from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, put_scripted_on_path, wait_for
 from tests.editors.neovim import Neovim
+from tests.editors.test_emacs import play
 
 NET = "def load(url):\n    return url\n"
 USES = "from net import load\n\n\ndef run():\n    return load(1)\n"
+CRAB = "from .reports import load\nx = '🦀', load(1)\n"
 CONFIGURATION = f"""
 vim.opt.runtimepath:append('{ROOT}/editors/neovim')
 vim.o.hidden = true
@@ -29,6 +31,21 @@ def repository(tmp_path: Path) -> Path:
     for name, text in {"net.py": NET, "cart.py": USES, "wind.py": USES.replace("\n", "\r\n")}.items():
         (root / name).write_bytes(text.encode())
     return root
+
+
+def test_emacs_shows_a_diff_and_makes_them_by_one_key(server: Server, repository: Path) -> None:
+    program, folder = find_editor("emacs", "emacs"), repository / "expenses"
+    folder.mkdir()
+    (folder / "reports.py").write_text('def load(url):\n    """The largest first."""\n    return url\n')
+    (folder / "cart.py").write_text(CRAB)
+    renamed = CRAB.replace("load", "fetch")
+    seen = play(program, server, repository, "everywhere")["everywhere"]
+    assert seen["diff"] == (
+        "--- cart.py\n+++ cart.py\n@@ -1 +1 @@\n-from .reports import load\n+from .reports import fetch\n"
+        "@@ -2 +2 @@\n-x = '🦀', load(1)\n+x = '🦀', fetch(1)\n"
+    )
+    assert seen["made"] == renamed
+    assert seen["undone"] == seen["disk"] == CRAB
 
 
 @pytest.fixture

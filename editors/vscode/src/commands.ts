@@ -9,7 +9,7 @@ import { installServer, pullModel } from './server/install.ts'
 import { locateServer } from './server/places.ts'
 import type { Supervisor } from './server/supervisor.ts'
 import { missingModel, present } from './shared/presentation.ts'
-import { readWhy } from './shared/protocol.ts'
+import { at, readWhy, text } from './shared/protocol.ts'
 import { showMenu } from './statusBar.ts'
 import { switches, toggle, toggleLanguage, toggleWorkspace } from './switches.ts'
 
@@ -41,6 +41,7 @@ export function registerCommands(
                 void vscode.window.setStatusBarMessage('fastcoder: no next edits here; see docs/next-edit.md', 6_000)
             }
         },
+        editEverywhere: () => editEverywhere(server),
         acceptEdit: () => parts.edits.accept(),
         rejectEdit: () => { parts.edits.reject(); },
         nextAlternative: editors('editor.action.inlineSuggest.showNext'),
@@ -62,6 +63,25 @@ export function registerCommands(
         openWalkthrough: () => parts.steps.open(),
     }
     return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`fastcoder.${name}`, run))
+}
+
+/** The last change at all its places in the repository: the editor shows a preview before it makes them. */
+async function editEverywhere(server: Supervisor): Promise<void> {
+    const editor = vscode.window.activeTextEditor
+    if (editor === undefined || !server.proposesEdits) {
+        void vscode.window.setStatusBarMessage('fastcoder: no next edits here; see docs/next-edit.md', 6_000)
+        return
+    }
+    const { document, selection } = editor
+    const { line, character } = selection.active
+    const params = { textDocument: { uri: server.uriOf(document), version: document.version }, position: { line, character } }
+    const offer = await server.request('fastcoder/editsElsewhere', params)
+    const id = text(at(offer, 'id'))
+    if (id === '') {
+        void vscode.window.setStatusBarMessage(`fastcoder: ${text(at(offer, 'message'))}`, 6_000)
+    } else {
+        await server.command('fastcoder.applyEdits', id)
+    }
 }
 
 /** For some minutes nothing is shown that was not asked for by the key; the server says so. */
