@@ -60,8 +60,8 @@ class EditService:
             future.add_done_callback(self._withdraw_unwanted)
             return future
 
-    def search(self, question: EditQuestion) -> "Future[tuple[FileEdits, ...]]":
-        """Search other files for the edits that a question's changes want there; an earlier search is answered empty.
+    def search(self, question: EditQuestion, most: int) -> "Future[tuple[FileEdits, ...]]":
+        """Search other files, at `most`, for the edits that a question's changes want; an earlier search ends empty.
 
         The question's number is set here, and its text is the open document's.
         """
@@ -71,7 +71,7 @@ class EditService:
                 self.found(earlier, ())
             number = self._next_number()
             self._searches[number] = future
-            self._send(SearchElsewhere(structs.replace(question, number=number, text="")))
+            self._send(SearchElsewhere(structs.replace(question, number=number, text=""), most))
             return future
 
     def found(self, number: int, files: tuple[FileEdits, ...]) -> None:

@@ -206,12 +206,13 @@ class FilesChanged(CommandMessage, frozen=True):
 
 
 class SearchElsewhere(CommandMessage, frozen=True):
-    """Search other files for the edits that a question's changes want there; `FoundElsewhere` answers.
+    """Search other files for the edits that a question's changes want there, at `most` files; `FoundElsewhere` answers.
 
     The question has no text: the host has the open document's. A newer search ends an older one.
     """
 
     question: EditQuestion
+    most: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = MOST_FOUND
     target: ClassVar[Target] = "files"
     opens_host: ClassVar[bool] = True
 

@@ -291,7 +291,8 @@ class Settings:
     edits_analogy: bool = _row(
         True,
         Scope.WORKSPACE,
-        "After you make the same change twice, suggest it at similar places of the file. Needs no edit model.",
+        "After you rename something, or make the same change twice, suggest the same at other places, also of other "
+        "files. Needs no edit model.",
         strict="low",
     )
     edits_imports: bool = _row(

@@ -83,9 +83,11 @@ def _changes_names(change: Change) -> bool:
     return set(_WORD.findall(change.old)) != set(_WORD.findall(change.new)) and bool(change.old and change.new)
 
 
-def edits_elsewhere(question: EditQuestion, files: SearchedFiles) -> Pieces[tuple[FileEdits, ...]]:
-    """The edits of other files, and of the question's where a parameter is named; the nearest files first."""
-    search = _Search(question, files)
+def edits_elsewhere(
+    question: EditQuestion, files: SearchedFiles, most: int = MOST_FOUND
+) -> Pieces[tuple[FileEdits, ...]]:
+    """The edits of other files, and of the question's where a parameter is named: the nearest files, at `most`."""
+    search = _Search(question, files, most)
     for path in dict.fromkeys((question.path, *(change.path for change in reversed(question.history)))):
         for name in search.renamed_in(path):
             yield
@@ -106,8 +108,8 @@ class _RenamedDefinition(NamedTuple):
 
 
 class _Search:
-    def __init__(self, question: EditQuestion, files: SearchedFiles) -> None:
-        self._question, self._files, self._room = question, files, MOST_CHARACTERS
+    def __init__(self, question: EditQuestion, files: SearchedFiles, most: int) -> None:
+        self._question, self._files, self._room, self._most = question, files, MOST_CHARACTERS, most
         self._texts: dict[str, tuple[str, str] | None] = {question.path: (question.text, question.language)}
         self._edits: dict[str, list[Edit]] = {}
 
@@ -119,7 +121,10 @@ class _Search:
             apart = all(one.end <= then.start for one, then in itertools.pairwise(edits))
             if apart and len(edits) <= MOST_EDITS and (text := self._read(path)) is not None:
                 found.append(FileEdits(path, digest_of(text[0]), tuple(edits)))
-        return tuple(found[:MOST_FOUND])
+        return tuple(found[: self._most])
+
+    def _is_full(self) -> bool:
+        return len(self._edits) >= self._most
 
     # Renames ----------------------------------------------------------------------------------------------------------
 
@@ -161,6 +166,8 @@ class _Search:
             exporting = set[str]()
             for path in self._near(set(self._files.holding([name])) - seen)[:MOST_READ]:
                 yield
+                if self._is_full():
+                    return
                 if (uses := self._uses(path, name, targets)) is None:
                     continue
                 seen.add(path)
@@ -175,7 +182,7 @@ class _Search:
             targets |= exporting
 
     def _uses(self, path: str, name: str, targets: Collection[str]) -> ImportedUses | None:
-        if (known := self._read(path)) is None or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", known[0]):
+        if (known := self._read(path)) is None or not _has_word(known[0], name):
             return None
         text, language = known
         return Importer(path, language, text, self._files.known()).uses(name, targets)
@@ -183,8 +190,8 @@ class _Search:
     def _rename(self, renamed: _RenamedDefinition, path: str, uses: ImportedUses) -> None:
         text, language = self._existing(path)
         old, new = renamed.old, renamed.new
-        scopes = scopes_of(text, language)
-        if scopes is None or any(not one.free for one in scopes.names(new)):
+        scopes = scopes_of(text, language) if _has_word(text, new) else None
+        if scopes is not None and any(not one.free for one in scopes.names(new)):
             return  # it means something else here, or both are used on purpose
         for at in uses.written:
             self._add(path, Edit(at, at + len(old), f"{old}: {new}" if at in uses.properties else new))
@@ -207,6 +214,8 @@ class _Search:
         done = {self._question.path}
         for path in self._near(set(self._files.holding(words, partly=True)) - done)[:MOST_READ]:
             yield
+            if self._is_full():
+                return
             known = self._read(path)
             if known is None or known[1] not in languages:
                 continue
@@ -263,7 +272,11 @@ def _is_exported(text: str, use: ScopedName, name: str) -> bool:
     """Whether other files of TypeScript or JavaScript may import a definition by its name."""
     if _EXPORTS.match(text, use.line) is not None:
         return "default" not in text[use.line : use.at]
-    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", found["names"]) for found in _EXPORTED.finditer(text))
+    return any(_has_word(found["names"], name) for found in _EXPORTED.finditer(text))
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def _own_uses(text: str, language: str, name: str) -> ImportedUses | None:

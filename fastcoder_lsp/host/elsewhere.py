@@ -74,8 +74,9 @@ class ElsewhereSearches:
         self._files_at, self._texts, self._emit = files_at, texts, emit
         self._newest = -1
 
-    def begin(self, question: EditQuestion) -> None:
-        """Begin the search for a question, whose text is the open document's at this moment."""
+    def begin(self, search: protocol.SearchElsewhere) -> None:
+        """Begin a search; the text of its question is the open document's at this moment."""
+        question = search.question
         self._newest = question.number
         path = path_of(question.uri)
         text = self._texts.get(path) if path is not None else None
@@ -83,25 +84,27 @@ class ElsewhereSearches:
             self._emit(protocol.FoundElsewhere(question.number))
             return
         asked = structs.replace(question, text=text)
-        thread = threading.Thread(target=self._run, args=(path, asked), name="fastcoder-elsewhere", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(path, asked, search.most), name="fastcoder-elsewhere", daemon=True
+        )
         try:
             thread.start()
         except RuntimeError as error:  # too many threads
             log.warning("other files cannot be searched now: %s", error)
             self._emit(protocol.FoundElsewhere(question.number))
 
-    def _run(self, path: Path, question: EditQuestion) -> None:
+    def _run(self, path: Path, question: EditQuestion, most: int) -> None:
         found = tuple[FileEdits, ...]()
         try:
             files = self._files_at(path)
-            found = self._search(question, files) if files is not None else ()
+            found = self._search(question, files, most) if files is not None else ()
         except Exception:  # a bug costs these edits and is logged
             log.exception("searching other files failed")
         self._emit(protocol.FoundElsewhere(question.number, found))
 
-    def _search(self, question: EditQuestion, files: FolderFiles) -> tuple[FileEdits, ...]:
+    def _search(self, question: EditQuestion, files: FolderFiles, most: int) -> tuple[FileEdits, ...]:
         """The whole search, unless a newer one has begun."""
-        work = edits_elsewhere(question, files)
+        work = edits_elsewhere(question, files, most)
         while self._newest == question.number:
             try:
                 next(work)

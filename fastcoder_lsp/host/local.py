@@ -227,7 +227,7 @@ class LocalHost:
     def send(self, command: protocol.Command) -> None:
         """Pass a command to the scheduler's inbox, or to the owner of the files or of the settings."""
         if isinstance(command, protocol.SearchElsewhere):
-            self._elsewhere.begin(command.question)
+            self._elsewhere.begin(command)
         elif command.target == "files":
             self._workspace.follow(command)
         elif command.target == "settings":

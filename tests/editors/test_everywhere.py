@@ -73,7 +73,7 @@ def test_neovim_shows_a_diff_and_the_quickfix_list_and_makes_them_by_one_key(neo
     def shown() -> bool:
         if neovim.lua("return vim.bo.filetype") != "diff":
             neovim.type(":FastCoder everywhere<CR>")
-        return neovim.lua("return vim.bo.filetype") == "diff"
+        return bool(neovim.lua("return vim.bo.filetype == 'diff'"))
 
     wait_for(shown, "the diff is shown")
     diff = neovim.text()

@@ -11,6 +11,7 @@ from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.certainty import Certainty, Row
 from fastcoder_lsp.core.reason_codes import CODES
 from fastcoder_lsp.edits.gate import PAUSE_MS, EditFacts, EditGate, Inserted, rewrite_probability
+from fastcoder_lsp.edits.learned import read_counts
 from fastcoder_lsp.edits.minimal import MOST_DIFFERENCES, apply, minimal
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
@@ -195,3 +196,34 @@ def test_hostile_texts_cost_little_and_give_few_edits() -> None:
         edits = minimal(old, 0, len(old), new)
         assert len(edits) <= MOST_EDITS
         assert apply(old, edits) == new
+
+
+def test_two_rejections_of_a_kind_in_a_row_silence_it_until_the_user_asks() -> None:
+    gate, asked, edits = EditGate(), question(CHANGE), [edit("line 20", "x")]
+    for made in (False, True, False):
+        gate.learned.settle("rename", "python", made=made)
+        assert gate.after(asked, edits, 0.9, 0.7, kind="rename") is None
+    gate.learned.settle("rename", "python", made=False)
+    silent = gate.after(asked, edits, 0.9, 0.7, kind="rename")
+    assert silent is not None
+    assert silent.code == "edit-silent"
+    assert gate.after(asked, edits, 0.9, 0.7, kind="analogy") is None
+    assert gate.after(question(CHANGE, invoked=True), edits, 0.9, 0.7, kind="rename") is None
+    gate.learned.wake()
+    assert gate.after(asked, edits, 0.9, 0.7, kind="rename") is None
+
+
+def test_a_kind_that_is_seldom_made_in_a_language_comes_by_key_only() -> None:
+    gate, asked, edits = EditGate(), question(CHANGE), [edit("line 20", "x")]
+    counts = [
+        (asked.language, "rename made", 1),
+        (asked.language, "rename rejected", 6),
+        ("rust", "rename rejected", 99),
+    ]
+    gate.learned.learn(*read_counts([*counts, (asked.language, "shown", 5)]))
+    assert gate.after(asked, edits, 0.9, 0.7, kind="rename") is None, "seven say too little"
+    gate.learned.learn(*read_counts(counts[1:2]))
+    held = gate.after(asked, edits, 0.9, 0.7, kind="rename")
+    assert held is not None
+    assert held.code == "edit-unwanted"
+    assert gate.after(question(CHANGE, invoked=True), edits, 0.9, 0.7, kind="rename") is None

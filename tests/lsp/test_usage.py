@@ -1,5 +1,6 @@
 """Months of use as counts: what a session counts, where it is kept, and the page."""
 
+import asyncio
 import contextlib
 import json
 import sqlite3
@@ -14,6 +15,7 @@ import pytest
 from fastcoder_lsp import usage
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.report import page, summed
+from fastcoder_lsp.edits.learned import LearnedKinds
 from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
 from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore, today
 from tests.lsp.raw_client import initialized
@@ -224,3 +226,19 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "report --delete" in capsys.readouterr().err
     assert main(["report", "--delete"]) == 0
     assert not list((tmp_path).iterdir())
+
+
+async def test_made_and_rejected_edits_are_counted_by_kind_and_learned_at_the_next_start(tmp_path: Path) -> None:
+    loop, store = asyncio.get_running_loop(), UsageStore(tmp_path)
+    counter = UsageCounter(loop, store, lambda: True, {}.get)  # type: ignore[arg-type]
+    for made in (True, *[False] * 8):
+        counter.edit_settled("python", "elsewhere", made=made)
+    counter.close()
+    assert {key.what: number for key, number in store.read().items()} == {"elsewhere made": 1, "elsewhere rejected": 8}
+    learned, later = LearnedKinds(), UsageCounter(loop, store, lambda: True, {}.get)  # type: ignore[arg-type]
+    later.learn(learned)
+    later.close()
+    await asyncio.sleep(0)
+    assert learned.is_unwanted("elsewhere", "python")
+    assert not learned.is_unwanted("rename", "python")
+    assert not learned.is_silent("elsewhere")

@@ -26,7 +26,7 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 - After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
   (`didShowInlineEdit`) and neither accepted nor rejected counts as ignored.
 - An answer may be about another file, whose version is null while the editor has it closed: open it, and show the edits
-  there. `elsewhere` {"title"} in the answer says that more files want the same change.
+  there. `"elsewhere": true` in the answer says that more files want the same change.
 - `fastcoder/editsElsewhere` gives the user's change at all its places, the document's own included, as one edit whose
   places wait for confirmation where the client supports change annotations. Show a preview, and then run the command
   `fastcoder.applyEdits` [ID]: the server compares every file with its text at the offer, and sends
@@ -56,7 +56,6 @@ from fastcoder_lsp.edits.imports.unused import unused_imports
 from fastcoder_lsp.edits.learned import kind_of
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
-from fastcoder_lsp.lsp.edits import OfferedFile
 from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.requests.ask import range_of, request_at_start
 from fastcoder_lsp.lsp.requests.elsewhere import (
@@ -65,7 +64,6 @@ from fastcoder_lsp.lsp.requests.elsewhere import (
     files_elsewhere,
     nothing_elsewhere,
     offer,
-    title_of,
 )
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Position, position_at
@@ -78,18 +76,19 @@ _IMPORTS_MAY: Final = frozenset({"edit-pasted", "edit-deletion"})
 """Reasons that hold back other edits: pasted text may lack imports, and a deletion may leave one unused."""
 _TYPING_S: Final = 0.05  # between two looks whether the user still types: clients ask once after a change, some at once
 _ACTION: Final = "refactor.rewrite"
+_NEXT_FILES: Final = 2  # files that are searched for: the one that is offered, and whether there are more
 _INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
 
 
 @dataclass(frozen=True, slots=True)
 class ShownEdits:
-    """The edits of one file that are shown, the nearest to the cursor first; `others`: files that want the same."""
+    """The edits of one file that are shown, the nearest to the cursor first; `more`: more files want the same."""
 
     question: EditQuestion
     edits: Sequence[Edit]
     kind: str
     is_open: bool = True
-    others: Sequence[OfferedFile] = ()
+    more: bool = False
 
 
 async def inline_edit(session: Session, params: object) -> dict[str, object]:
@@ -142,12 +141,11 @@ async def _repeated_elsewhere(
     """The same in another file: the nearest one that wants them."""
     if not settings.edits_analogy:
         return None
-    offered, held = await files_elsewhere(session, question), None
+    offered, held = await files_elsewhere(session, question, _NEXT_FILES), None
     for one in offered:
         shown = _worth_showing(session, one.question, EditAnswer(one.edits, source=ELSEWHERE))
         if isinstance(shown, ShownEdits):
-            others = [other for other in offered if other is not one]
-            return replace(shown, is_open=one.is_open, others=others)
+            return replace(shown, is_open=one.is_open, more=one is not offered[-1])
         held = shown
     return held
 
@@ -320,7 +318,7 @@ def _sent(session: Session, shown: ShownEdits) -> dict[str, object]:
             }
             for name, edit in zip(session.edits.send(question, edits, shown.kind), edits, strict=True)
         ],
-        **({"elsewhere": {"title": title_of(shown.others)}} if shown.others else {}),
+        **({"elsewhere": True} if shown.more else {}),
     }
 
 

@@ -17,7 +17,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Reason, Snapshot
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.edits.analogy import without_model
-from fastcoder_lsp.edits.elsewhere import FileEdits, concerns_others, digest_of
+from fastcoder_lsp.edits.elsewhere import MOST_FOUND, FileEdits, concerns_others, digest_of
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.lsp.edits import OfferedFile
 from fastcoder_lsp.lsp.requests.ask import range_of
@@ -31,12 +31,12 @@ APPLY_COMMAND: Final = "fastcoder.applyEdits"
 _ANNOTATION: Final = "fastcoder"
 
 
-async def files_elsewhere(session: Session, question: EditQuestion) -> list[OfferedFile]:
+async def files_elsewhere(session: Session, question: EditQuestion, most: int = MOST_FOUND) -> list[OfferedFile]:
     """The files that want the changes of a question, too: the question's own first, then the nearest."""
     folder = session.folder_of(question.uri)
     if folder is None or not concerns_others(question.history):
         return []
-    future = session.service.edits.search(question)
+    future = session.service.edits.search(question, most)
     try:
         found = await asyncio.wait_for(asyncio.wrap_future(future), SEARCH_S)
     except TimeoutError:

@@ -16,6 +16,7 @@ local M = {}
 ---@field tick? integer of its buffer; nil while it is another one than where one asked
 ---@field edits table[] as in the answer
 ---@field hunks fastcoder.Hunk[] empty until its buffer is seen
+---@field more? boolean whether more files want the same
 ---@field reach integer how many lines away the cursor may go
 
 local AFTER_KEY_MS, AFTER_CHANGE_MS = 200, 100
@@ -120,10 +121,11 @@ local function draw_hint(next_edit)
     local name = vim.fs.basename(vim.api.nvim_buf_get_name(next_edit.buffer))
     place = ('%s, line %d'):format(name, next_edit.edits[1].range.start.line + 1)
   end
+  local all = next_edit.more and not is_here(next_edit) and ', :FastCoder everywhere for all' or ''
   if place then
     local key = config.options.keys[is_insert() and 'accept' or 'edit']
     local text = (goes and 'edit in %s' or 'also %s'):format(place) .. (goes and key and (' (%s)'):format(key) or '')
-    notice.show(text, nil, true)
+    notice.show(text .. all, nil, true)
     hinted = true
   end
 end
@@ -184,6 +186,7 @@ local function take(client, buffer, answer)
     return nil
   end
   local next_edit = { client = client, buffer = place, keys_in = buffer, edits = edits, hunks = {}, reach = FAR }
+  next_edit.more = answer.elsewhere == true
   if vim.api.nvim_buf_is_loaded(place) and not read(next_edit) then
     return nil
   end
