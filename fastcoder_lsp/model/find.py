@@ -25,6 +25,7 @@ from fastcoder_lsp.model.files import (
     open_folder,
     read_origin,
 )
+from fastcoder_lsp.model.gguf_caches import find_tagged, is_tagged
 from fastcoder_lsp.model.gguf_folder import follow, holds_weights, make_ready
 from fastcoder_lsp.model.store import ModelStore, known_sha256, reading, remembered_sha256, size_text
 
@@ -85,6 +86,8 @@ def understand(name: str) -> Reference:
         return Reference(NameKind.AUTO, AUTO)
     if name.startswith(WHEELS_PREFIX):
         return Reference(NameKind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
+    if is_tagged(name):
+        return Reference(NameKind.GGUF, name, str(_tagged(name)))
     path = _path(name)
     if path.is_file():
         if path.suffix in PICKLE_SUFFIXES:
@@ -101,6 +104,15 @@ def understand(name: str) -> Reference:
         return Reference(NameKind.FOLDER, name, str(path))
     what = "file" if name.endswith(".gguf") else "folder"
     raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model on the hub (owner/name).")
+
+
+def _tagged(name: str) -> Path:
+    if (found := find_tagged(name)) is None:
+        raise ModelMissingError(
+            f"no cache of Ollama, llama.cpp or the hub has a GGUF {name}",
+            "Download it with one of them (ollama pull, llama-server -hf), or name a .gguf file.",
+        )
+    return found
 
 
 def _path(name: str) -> Path:
