@@ -48,6 +48,7 @@ class Options(DraftOptions):
     """
 
     nodes: int = option("rows of one verification", 64, metavar="N")
+    others: bool = option("also replay each repository's tasks after those of all other repositories", False)
     heatmap: Path | None = option("draw where retrieval succeeds into FILE (SVG)", None, metavar="FILE")
 
 
@@ -61,6 +62,9 @@ def run(options: Options) -> int:
     warm = options.cache == "warm"
     done = {name: replay_all(name, parts, traces, options.nodes, warm=warm) for name in names}
     results = {name: replayed.figures() for name, replayed in done.items()}
+    if options.others:
+        for name in names:
+            results[name]["after_others"] = after_others(name, parts, traces, options.nodes)
     if warm:
         later = not_alone(traces)
         for name, replayed in done.items():
@@ -94,6 +98,12 @@ def _print(traces: Sequence[Trace], options: Options, results: Mapping[str, Any]
             for name, r in results.items()
         ],
     )
+    if options.others:
+        print_table(
+            "MAT with a fresh drafter for each task, and with one that has drafted for all other repositories",
+            ("drafter", "fresh", "after others", "share"),
+            [(label(name), *r["after_others"].values()) for name, r in results.items()],
+        )
     if retrievals := {name: r["retrievals"] for name, r in results.items() if "retrievals" in r}:
         print_table(
             "Retrievals: the share spared by skip tokens and missing table, and answered by the CACHE",
@@ -123,7 +133,7 @@ class Replayed:
             "drafted": sum(step.drafted > 0 for step in every) / len(every),
             "hit": sum(step.emitted > 1 for step in every) / len(every),
         }
-        if counted := self.drafter.figures():
+        if "asked" in (counted := self.drafter.figures()):
             figures["retrievals"] = counted
         return figures
 
@@ -144,6 +154,28 @@ def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int,
         if not warm:
             drafter.forget(document)
     return Replayed(drafter, steps)
+
+
+def after_others(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int) -> dict[str, float]:
+    """MAT over all tasks, fresh and after unrelated ones, each task a document of its own."""
+    pin = TaskPin(parts.stores, traces[0].task)
+    given, vocabulary = DrafterParts(pin, parts.tokenizer.piece, smaller=parts.lend), parts.tokenizer.vocabulary
+
+    def passes(drafter: Drafter, some: Iterable[Trace]) -> int:
+        count = 0
+        for trace in some:
+            pin.task = trace.task
+            count += len(replay(drafter, trace.text, nodes, document_of(trace.task, warm=False), vocabulary))
+        return count
+
+    fresh = sum(passes(make(name, given), [trace]) for trace in traces)
+    after = 0
+    for repo in sorted({trace.task.repo for trace in traces}):
+        drafter = make(name, given)
+        passes(drafter, (trace for trace in traces if trace.task.repo != repo))
+        after += passes(drafter, (trace for trace in traces if trace.task.repo == repo))
+    tokens = sum(len(trace.tokens) for trace in traces)
+    return {"fresh": tokens / fresh, "after": tokens / after, "share": fresh / after}
 
 
 def not_alone(traces: Sequence[Trace]) -> list[FunctionTask]:

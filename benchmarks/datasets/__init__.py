@@ -193,6 +193,14 @@ def infilling_rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(packed).decode().splitlines()]
 
 
+def humaneval_prompts(folder: Path) -> dict[str, str]:
+    """HumanEval's 164 prompts by problem: the text before the first line of each solution that the suite has."""
+    prompts = dict[str, str]()
+    for row in infilling_rows(folder):
+        prompts.setdefault(row["task_id"].rpartition("/")[0].partition("/")[2], row["prompt"])
+    return prompts
+
+
 def load_lines(folder: Path, cut: Cut) -> tuple[LineToInfill, ...]:
     """The lines cut as asked, the same way in every run; those without such a place are left out."""
     cases = []

@@ -220,6 +220,10 @@ class TaskStores:
             self._pinned = task.id, Pinned(self._repository(task), self._common, (hash(task.id),), self.frozen)
         return self._pinned[1]
 
+    def common(self) -> Pinned:
+        """D_c without a repository."""
+        return Pinned(None, self._common, (0,), self.frozen)
+
     def frozen(self, shape: TableShape) -> FrozenTable:
         if shape not in self._frozen:
             self._frozen[shape] = build(self._corpus.tokens_N, shape)

@@ -22,6 +22,7 @@ BENCHMARKS = {
     "quality": "exact match and edit similarity of each way of asking, compared pairwise",
     "draft": "replay drafters over recorded text: tokens a pass, cost of a draft",
     "decode": "drafters against plain decoding, with the model",
+    "papers": "every published method on all tasks, with the model, resumable",
     "exactness": "compare tokens with and without drafting, greedy and sampled",
     "priors": "fit the priors of the drafter `auto`, held out by repository",
     "index": "the datastore: build, search, update, size",
