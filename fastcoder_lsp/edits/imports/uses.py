@@ -7,7 +7,7 @@ from typing import Final
 from fastcoder_lsp.edits.names import scopes_of
 from fastcoder_lsp.edits.syntax_tree import quoting
 
-_BY_WORDS: Final = frozenset({"php", "ruby", "c", "cpp", "cuda-cpp", "objective-c", "objective-cpp"})
+_BY_WORDS: Final = frozenset({"php", "ruby", "c", "cpp", "cuda-cpp"})
 _MOST_USES: Final = 1_000
 _TYPE: Final = (
     r"(?:(?:\b(?:class|interface|enum|record|struct|trait|type|object|typealias|union|mod|module|const|static|define)\s+"

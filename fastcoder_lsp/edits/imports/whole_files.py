@@ -233,8 +233,8 @@ class IncludeImports(WholeFileImports):
     """C's and C++'s `#include`."""
 
     name = "c"
-    languages = frozenset({"c", "cpp", "cuda-cpp", "objective-c", "objective-cpp"})
-    endings = (".c", ".cc", ".cpp", ".cxx", ".inl", ".cu", ".m", ".mm", *_HEADERS)
+    languages = frozenset({"c", "cpp", "cuda-cpp"})
+    endings = (".c", ".cc", ".cpp", ".cxx", ".inl", ".cu", *_HEADERS)
     separates = True
     standard = _standard()
     keys = (
