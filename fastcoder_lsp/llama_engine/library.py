@@ -32,6 +32,7 @@ class LibraryLog:
 
     def __init__(self) -> None:
         self.errors: list[str] = []
+        self.watcher: object = None  # what the library calls before it aborts
         self._callback = api.llama_log_callback(self._take)
         os.environ["GGML_NO_BACKTRACE"] = "1"  # it calls a debugger, which prints to stdout
         api.llama_log_set(self._callback, ctypes.c_void_p(0))

@@ -11,6 +11,7 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.llama_engine import widths as trial
 from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
+from fastcoder_lsp.llama_engine.faults import CrashRecord
 from fastcoder_lsp.llama_engine.library import LlamaModel, can_use_gpu, device_name, library_log, library_version
 from fastcoder_lsp.model.files import gguf_of
 from fastcoder_lsp.model.machine import require_memory
@@ -29,6 +30,9 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
     gpu, threads = can_use_gpu(), job.options.threads or default_threads()
     if not gpu:
         require_memory(gguf.stat().st_size)
+    crashes = CrashRecord.of(job.cache, f"{library_version()} {job.digest}")
+    crashes.check()
+    library_log().watcher = crashes.watch()
     job.enter("weights")
     strict = job.options.llama_strict
     model = LlamaModel(

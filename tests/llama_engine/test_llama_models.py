@@ -1,5 +1,8 @@
 """GGUFs that only llama.cpp runs: their tokenizer, marks, cache and slots, and what is said of them."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +10,7 @@ import pytest
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.errors import ModelInvalidError, ResourceError, UsageError
 from fastcoder_lsp.llama_engine.vocabulary import read
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.prompt import template_of
@@ -94,3 +97,21 @@ def test_documents_have_caches_of_their_own(tiny: Callable[..., ModelFiles], tin
     stopped = two.prefill(list(range(50, 250)), lambda: True)
     assert (stopped.computed, stopped.done) == (0, False)
     several.close()
+
+
+def test_a_model_that_crashed_the_library_twice_is_refused(tiny: Callable[..., ModelFiles], tmp_path: Path) -> None:
+    files = tiny("granitehybrid", crashes=True)
+    program = (
+        "import sys; from pathlib import Path; from fastcoder_lsp import engine\n"
+        "from fastcoder_lsp.model.files import ModelFiles\n"
+        "files = ModelFiles('tiny', Path(sys.argv[1]), 'test', '', sys.argv[2])\n"
+        "options = engine.EngineOptions(kind='llama')\n"
+        "engine.load(files, options, cache=Path(sys.argv[3]), progress=lambda *_: None)\n"
+    )
+    for _ in range(2):
+        command = [sys.executable, "-c", program, str(files.folder), files.digest, str(tmp_path)]
+        ended = subprocess.run(command, check=False, capture_output=True)
+        assert ended.returncode == -signal.SIGABRT
+        assert ended.stdout == b""
+    with pytest.raises(ResourceError, match=r"crashed 2 times with this model: .*d_inner"):
+        engines.load(files, engines.EngineOptions(kind="llama"), cache=tmp_path, progress=ignore)

@@ -16,8 +16,8 @@ KINDS = ("qwen2", "qwen3", "qwen3moe", "mellum", "gemma3", "granitehybrid", "qwe
 RECURRENT = ("granitehybrid", "qwen35")
 
 
-def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: bool = True) -> Path:
-    """Write a model of this architecture; without `marks` it knows no infilling."""
+def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: bool = True, crashes: bool = False) -> Path:
+    """Write a model of this architecture; without `marks` it knows no infilling. The library's code may crash on it."""
     writer = gguf.GGUFWriter(path, kind)
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
@@ -39,7 +39,7 @@ def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: bool = True)
         writer.add_sliding_window(32)
     if kind in RECURRENT:
         writer.add_ssm_conv_kernel(CONVOLUTION)
-        writer.add_ssm_inner_size(_state_inner(kind))
+        writer.add_ssm_inner_size(_state_inner(kind) // (2 if crashes else 1))
         writer.add_ssm_state_size(STATE)
         writer.add_ssm_time_step_rank(RANK)
         writer.add_ssm_group_count(GROUPS)

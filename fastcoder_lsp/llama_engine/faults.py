@@ -1,0 +1,68 @@
+"""The record of failed assertions in llama.cpp's code, each of which ends the process: a second one is the last.
+
+The library calls us before it aborts. The supervisor starts the process anew, and a model that has crashed twice within
+a week is refused, so that it cannot end one process after the other.
+"""
+
+import ctypes
+import hashlib
+import json
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from llama_cpp._ggml import libggml
+
+from fastcoder_lsp.core.files import private_folder, read_json, replace_file
+from fastcoder_lsp.errors import ResourceError
+
+logger = logging.getLogger(__name__)
+_MOST, _REMEMBERED_S = 2, 7 * 24 * 3600.0
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+
+
+@dataclass(frozen=True, slots=True)
+class CrashRecord:
+    """The crashes with one model and version of the library, kept at `path`."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, cache: Path, model: str) -> "CrashRecord":
+        """The record of what `model` names, in the cache folder."""
+        return cls(cache / "tuning" / f"llama-crashes-{hashlib.sha256(model.encode()).hexdigest()[:16]}.json")
+
+    def check(self) -> None:
+        """Raise ResourceError if there were too many crashes lately."""
+        recent = self._recent()
+        if len(recent) >= _MOST:
+            raise ResourceError(
+                f"llama.cpp crashed {len(recent)} times with this model: {recent[-1][1]}",
+                f"Use another model or engine. To try again, delete {self.path}.",
+            )
+
+    def watch(self) -> object:
+        """Record crashes of this process from now on, until another record does; the result must be kept alive."""
+        callback = _CALLBACK(self._add)
+        with suppress(AttributeError):  # a build without it: crashes stay unrecorded
+            libggml.ggml_set_abort_callback(callback)
+        return callback
+
+    def _recent(self) -> list[tuple[float, str]]:
+        found = read_json(self.path).get("crashes")
+        entries = [
+            (float(entry["time"]), str(entry["reason"]))
+            for entry in (found if isinstance(found, list) else ())
+            if isinstance(entry, dict) and isinstance(entry.get("time"), int | float) and "reason" in entry
+        ]
+        return [entry for entry in entries if 0 <= time.time() - entry[0] < _REMEMBERED_S]
+
+    def _add(self, message: bytes) -> None:
+        reason = message.decode(errors="replace").strip()[:300]
+        logger.critical("llama.cpp failed, and this process ends: %s", reason)
+        crashes = [{"time": when, "reason": why} for when, why in (*self._recent(), (time.time(), reason))]
+        with suppress(OSError):
+            private_folder(self.path.parent)
+            replace_file(self.path, json.dumps({"crashes": crashes}).encode())
