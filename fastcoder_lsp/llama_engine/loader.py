@@ -59,7 +59,6 @@ def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, thr
         notes.append("llama.strict is off: drafts may change the text where two tokens are nearly as likely")
         widths = free
     else:
-        job.progress(0.0, "finding passes whose rows do not depend on each other (first start only)")
         widths = _class_of(job, opened, gpu=gpu, threads=threads)
         if widths is None:
             notes.append("text may differ from plain decoding: here no width of passes gives each row the same bits")
@@ -72,5 +71,9 @@ def _class_of(job: LoadJob, opened: "partial[LlamaBackend]", *, gpu: bool, threa
     """The class of widths for this model, library, processor and number of threads: tried once, then recorded."""
     classes, text = (trial.ON_GPU, trial.TEXT) if gpu else (trial.ON_CPU, trial.SHORT)
     machine = f"{library_version()} {processor()} {threads} {gpu} {job.digest}"
-    find = partial(trial.find_class, classes, partial(opened, capacity=text + 2 * trial.ROOM), text)
+
+    def find() -> WidthClass | None:
+        job.progress(0.0, "finding passes whose rows do not depend on each other (first start only)")
+        return trial.find_class(classes, partial(opened, capacity=text + 2 * trial.ROOM), text)
+
     return trial.recorded(Path(job.cache), machine, classes, find)
