@@ -1019,7 +1019,7 @@ line above counts."
 (defvar diff-font-lock-defaults)
 
 (define-derived-mode fastcoder-everywhere-mode special-mode "Places"
-  "Shows the last change at all its places, before it is made there."
+  "Show the last change at all its places, before it is made there."
   (require 'diff-mode)                  ; whose own keys would go to the places
   (setq-local font-lock-defaults diff-font-lock-defaults))
 
@@ -1092,7 +1092,7 @@ The server counts columns as in the buffer ORIGIN."
     (mapconcat (pcase-lambda (`(,number ,old ,new)) (format "@@ -%d +%d @@\n-%s\n+%s\n" number number old new)) hunks "")))
 
 (defun fastcoder-make-everywhere ()
-  "Make the edits that this buffer shows; they are not saved.
+  "Make the edits of this diff; they are not saved.
 A file that has changed meanwhile is left out."
   (interactive)
   (pcase-let ((`(,offer . ,buffer) fastcoder--offer))
@@ -1101,7 +1101,7 @@ A file that has changed meanwhile is left out."
       (fastcoder--execute "fastcoder.applyEdits" (vector (plist-get offer :id))))))
 
 (defun fastcoder-reject-everywhere ()
-  "Make none of the edits that this buffer shows."
+  "Make none of the edits of this diff."
   (interactive)
   (pcase-let ((`(,offer . ,buffer) fastcoder--offer))
     (quit-window t)
