@@ -195,7 +195,7 @@ async def _everywhere(session: Session, params: object) -> dict[str, object]:
     if isinstance(question, Reason):
         return nothing_elsewhere(question)
     offered = await all_files(session, question)
-    if session.documents.snapshot(uri) is not snapshot:
+    if _has_changed(session, question):
         return nothing_elsewhere(reasons.changed())
     return offer(session, offered) if offered else nothing_elsewhere()
 
