@@ -102,7 +102,7 @@ def _measured(files: Sequence[CodeFile], options: Options) -> ImportFigures:
     figures, times, shown = ImportFigures(), list[float](), options.show
     for file, name, question, syntax in _removed(files, options.places, chance):
         began = time.perf_counter()
-        edits = missing_imports(question, file.table)
+        edits = missing_imports(question, file.table).edits
         times.append((time.perf_counter() - began) * 1e3)
         verdict = _verdict(file, question.text, apply(question.text, edits), syntax)
         verdict = "unknown" if verdict == "silent" and not _is_known(file, name) else verdict
@@ -113,7 +113,7 @@ def _measured(files: Sequence[CodeFile], options: Options) -> ImportFigures:
             print("\n".join(f"    {question.text[one.start - 40 : one.start]!r} + {one.text!r}" for one in edits))
     for file, word, question in _typed(files, options.typed, chance):
         figures.typed += 1
-        if edits := missing_imports(question, file.table):
+        if edits := missing_imports(question, file.table).edits:
             figures.offers += 1
             if options.show:
                 print(f"{file.language} offered: {file.path}: {word}: {edits[0].text!r}")

@@ -1,7 +1,7 @@
 """A language server that proposes the edits of a file, for editors that need a program: no model, no rules.
 
-The file holds a JSON list of [line, character, line, character, text]; it is read at every question. Each message that
-comes is a line of the log.
+The file is JSON: `edits`, a list of [line, character, line, character, text], and `imports` as they are answered. It is
+read at every question. Each message that comes is a line of the log.
 """
 
 import argparse
@@ -31,6 +31,7 @@ def send(message: dict[str, Any]) -> None:
 
 def proposed(edits: Path, document: dict[str, Any], command: str) -> dict[str, Any]:
     """The answer to a question about a document."""
+    told = json.loads(edits.read_text())
     return {
         "edits": [
             {
@@ -39,8 +40,9 @@ def proposed(edits: Path, document: dict[str, Any], command: str) -> dict[str, A
                 "textDocument": document,
                 "command": {"title": "", "command": command, "arguments": [f"edit-{number}"]},
             }
-            for number, (a, b, c, d, text) in enumerate(json.loads(edits.read_text()), 1)
-        ]
+            for number, (a, b, c, d, text) in enumerate(told["edits"], 1)
+        ],
+        "imports": told["imports"],
     }
 
 

@@ -27,7 +27,8 @@ return function(encoding)
       elseif method == 'textDocument/inlineCompletion' then
         return { items = type(script.items) == 'function' and script.items(params) or script.items }
       elseif method == 'textDocument/copilotInlineEdit' then
-        return { edits = type(script.edits) == 'function' and script.edits(params) or script.edits }
+        local edits = type(script.edits) == 'function' and script.edits(params) or script.edits
+        return { edits = edits, imports = script.imports }
       end
       return method == 'fastcoder/why' and script.why or vim.NIL
     end

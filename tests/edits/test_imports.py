@@ -92,7 +92,7 @@ def language_of_path(path: str) -> str:
 
 def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
     question = question_of(path, text)
-    edits = missing_imports(question, table_of({**files, path: text}))
+    edits = missing_imports(question, table_of({**files, path: text})).edits
     return apply(text, edits) if edits else None
 
 
@@ -274,18 +274,18 @@ def test_the_beginning_of_a_longer_name_waits_for_its_end() -> None:
     text = "format_mon"
     files = {**PYTHON, "shop/short.py": "def format_mon():\n    pass\n"}
     table = table_of(files)
-    assert not missing_imports(question_of("shop/a.py", text), table)
-    assert missing_imports(question_of("shop/a.py", text + "()\n"), table)
+    assert not missing_imports(question_of("shop/a.py", text), table).edits
+    assert missing_imports(question_of("shop/a.py", text + "()\n"), table).edits
 
 
 def test_an_edit_is_the_tables_last_word() -> None:
     table = table_of(PYTHON)
     question = question_of("shop/a.py", "format_money(1)\n")
-    assert missing_imports(question, table)
+    assert missing_imports(question, table).edits
     for path in table.paths():
         table.drop(path)
     assert not table.knows("format_money")
-    assert not missing_imports(question, table)
+    assert not missing_imports(question, table).edits
 
 
 @pytest.mark.parametrize(

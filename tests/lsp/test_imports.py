@@ -33,10 +33,15 @@ def editing(shop: Path, **options: Any) -> Any:
     return initialized(initializationOptions={"edits.model": ""} | options, workspaceFolders=[folder])
 
 
-async def edits(client: RawClient, uri: str, version: int, *, asked: bool = False) -> list[Json]:
+async def answer(client: RawClient, uri: str, version: int, *, asked: bool = False) -> Json:
     params: Json = {"textDocument": {"uri": uri, "version": version}, "position": {"line": 5, "character": 0}}
     context = {"context": {"triggerKind": 1}} if asked else {}
-    found: list[Json] = (await client.call("textDocument/copilotInlineEdit", params | context))["edits"]
+    found: Json = await client.call("textDocument/copilotInlineEdit", params | context)
+    return found
+
+
+async def edits(client: RawClient, uri: str, version: int, *, asked: bool = False) -> list[Json]:
+    found: list[Json] = (await answer(client, uri, version, asked=asked))["edits"]
     return found
 
 
@@ -88,3 +93,16 @@ async def test_the_setting_turns_it_off(shop: Path) -> None:
         client.change(uri, 2, [{"range": HERE, "text": "format_money(item)"}])
         for _ in range(20):
             assert await edits(client, uri, 2, asked=True) == []
+
+
+async def test_the_answer_says_which_names_it_imports_and_where_they_are_used(shop: Path) -> None:
+    uri, crab = (shop / "shop" / "report.py").as_uri(), "'🦀', "
+    async with editing(shop) as client:
+        client.open(uri, TEXT)
+        client.change(uri, 2, [{"range": HERE, "text": f"{crab}format_money(item)"}])
+        await until_offered(client, uri, 2)
+        (one,) = (await answer(client, uri, 2))["imports"]
+        column = 11 + len(crab.encode("utf-16-le")) // 2
+        assert one["name"] == "format_money"
+        assert one["range"]["start"] == {"line": 4, "character": column}
+        assert one["range"]["end"] == {"line": 4, "character": column + len("format_money")}

@@ -9,6 +9,7 @@ import * as path from 'node:path'
 
 import * as vscode from 'vscode'
 
+import { OtherImports } from './otherImports.ts'
 import { asDiff, distance, type Edit, hintOf, inOneLine, nearest, type Proposal, readProposal } from './shared/edits.ts'
 
 /** Without a key. */
@@ -44,6 +45,7 @@ export class NextEdits implements vscode.Disposable {
     })
     private readonly inserted = vscode.window.createTextEditorDecorationType({ rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed })
     private readonly hint = vscode.window.createTextEditorDecorationType({ rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed })
+    private readonly others = new OtherImports()
     private timer: NodeJS.Timeout | undefined
     private open: vscode.CancellationTokenSource | undefined
     private shown: Shown | undefined
@@ -75,7 +77,7 @@ export class NextEdits implements vscode.Disposable {
 
     dispose(): void {
         this.clear()
-        for (const one of [...this.subscriptions, this.deleted, this.inserted, this.hint]) {
+        for (const one of [...this.subscriptions, this.others, this.deleted, this.inserted, this.hint]) {
             one.dispose()
         }
     }
@@ -114,14 +116,15 @@ export class NextEdits implements vscode.Disposable {
         } catch {
             return true // the server ends, or has been asked again
         }
+        const proposal = this.open === source ? readProposal(answer) : undefined
+        const isOffered = proposal !== undefined && !byKey && (await this.others.offer(document, proposal.imports))
         if (this.open !== source) {
             return true
         }
         this.open = undefined
-        const proposal = readProposal(answer)
         const isSame = vscode.window.activeTextEditor === editor && keyOf(document) === asked && this.ghost !== asked
         const fits = proposal?.version === undefined || proposal.uri !== params.textDocument.uri || proposal.version === document.version
-        if (proposal !== undefined && isSame && fits) {
+        if (proposal !== undefined && !isOffered && isSame && fits) {
             this.show(proposal, proposal.uri === params.textDocument.uri ? document.uri : vscode.Uri.parse(proposal.uri), editor)
         } else if (byKey && isSame) {
             void vscode.window.setStatusBarMessage('fastcoder: no edit here', 4_000)

@@ -27,29 +27,37 @@ _NAME: Final = re.compile(r"(?<![\w$])[^\W\d][\w$]*")
 
 
 class MissingImport(NamedTuple):
-    """A name that a file lacks, its target, and the source as the file spells it."""
+    """A name that a file lacks, its target, the source as the file spells it, and where the file uses the name."""
 
     name: str
     target: ImportTarget
     spelled: str
+    used_at: int
 
 
-def missing_imports(question: EditQuestion, table: ImportTable) -> tuple[Edit, ...]:
-    """The edits that import what the last changes use and nothing binds; empty where nothing is certain."""
+class AddedImports(NamedTuple):
+    """The edits that add imports, and the names that they import."""
+
+    edits: tuple[Edit, ...] = ()
+    imports: tuple[MissingImport, ...] = ()
+
+
+def missing_imports(question: EditQuestion, table: ImportTable) -> AddedImports:
+    """The imports of what the last changes use and nothing binds; none where nothing is certain."""
     syntax, text = syntax_of(question.language), question.text
     if syntax is None or len(text) > _MOST_TEXT:
-        return ()
+        return AddedImports()
     names = [
         name
         for name in new_names(question)
         if (table.knows(name) or syntax.knows(name)) and not syntax.is_builtin(name)
     ]
     if not names:
-        return ()
+        return AddedImports()
     search = ImportSearch(syntax, table, question.path, question.language)
     lacking = search.lacking(text, names, -1 if question.invoked else question.offset)
     after = search.with_imports(text, lacking)
-    return minimal(text, 0, len(text), after) if after != text else ()
+    return AddedImports(minimal(text, 0, len(text), after), tuple(lacking)) if after != text else AddedImports()
 
 
 def new_names(question: EditQuestion) -> list[str]:
@@ -93,24 +101,24 @@ class ImportSearch:
                 syntax.names_files
                 and target is None
                 and syntax.is_elsewhere(asked)
-                and self._is_used(text, name, -1, lines)
+                and self._used_at(text, name, -1, lines) >= 0
             ):
                 return []  # the file that gives this name may give the others, too
             if target is None or syntax.is_global(target, lines) or self._is_other(text, name, target):
                 continue
-            if self._is_used(text, name, cursor, lines) and (spelled := syntax.spelled(target, asked)) is not None:
-                found.append(MissingImport(name, target, spelled))
+            at = self._used_at(text, name, cursor, lines)
+            if at >= 0 and (spelled := syntax.spelled(target, asked)) is not None:
+                found.append(MissingImport(name, target, spelled, at))
         each = dict.fromkeys(one.target for one in found)
         fewest = syntax.fewest(list(each), table)
         return [one for one in found if one.target in fewest]
 
     def with_imports(self, text: str, lacking: Sequence[MissingImport]) -> str:
         """The text with some imports added."""
-        by_target = {one[1:] if self._syntax.names_files else one: one for one in lacking}
-        for one in by_target.values():
+        by_target = {one[1:3] if self._syntax.names_files else one[:3]: one for one in lacking}
+        for name, target, spelled, _ in by_target.values():
             places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own)
-            edit = places.added(*one)
-            text = apply(text, [edit])
+            text = apply(text, [places.added(name, target, spelled)])
         return text
 
     def _is_other(self, text: str, name: str, target: ImportTarget) -> bool:
@@ -125,18 +133,18 @@ class ImportSearch:
             return bool(attributes) and not modules.isdisjoint({*known, *(attributes & {name})})
         return any(one.source.rpartition(".")[2] in attributes for one in others if "." in one.source)
 
-    def _is_used(self, text: str, name: str, cursor: int, lines: Sequence[ImportLine]) -> bool:
-        """Whether the text uses the name as an imported one, and binds it nowhere."""
-        used = False
+    def _used_at(self, text: str, name: str, cursor: int, lines: Sequence[ImportLine]) -> int:
+        """The offset of a use of the name as an imported one; -1 where there is none, or the text binds it."""
+        used = -1
         for at in unbound_uses(text, self._language, name):
             end, start = at + len(name), text.rfind("\n", 0, at) + 1
             stop = text.find("\n", end)
             if any(line.start <= at < line.end for line in lines):
                 continue
             if self._syntax.is_use(text[start:at], name, text[end : stop if stop >= 0 else len(text)]):
-                used = True
+                used = at if used < 0 else used
                 if end == cursor and self._table.longer(name):
-                    return False
+                    return -1
         return used
 
     def _is_own(self, source: str) -> bool:

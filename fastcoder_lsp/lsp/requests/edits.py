@@ -3,7 +3,8 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
     textDocument/copilotInlineEdit {"textDocument": {"uri": U, "version": V}, "position": P,
                                     "context": {"triggerKind": 1}}
     → {"edits": [{"text": T, "range": R, "textDocument": {"uri": U, "version": V},
-                  "command": {"title": "…", "command": NAME, "arguments": [ID]}}]}
+                  "command": {"title": "…", "command": NAME, "arguments": [ID]}}],
+       "imports": [{"name": N, "range": R}]}
     fastcoder/editsElsewhere        {"textDocument": {"uri": U, "version": V}, "position": P}
     → {"id": ID, "title": "…", "edit": WORKSPACE_EDIT} or {"id": null, "edit": null, "message": "…"}
     textDocument/didShowInlineEdit  {"item": {"command": {"arguments": [ID]}}}   (notification)
@@ -32,6 +33,8 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
   `fastcoder.applyEdits` [ID]: the server compares every file with its text at the offer, and sends
   `workspace/applyEdit` for those that are the same. A client that applies the edit itself runs NAME [ID]. Send
   `fastcoder/editRejected` where the user says no. Clients that do not follow `fastcoder/status` get a code action.
+- `imports` is there only where the edits import names: each with a place where the document uses it. Unless the user
+  asked by key, ask the document's other servers for code actions at these places before showing the edits.
 - A request whose document has changed before its answer came gets `[]`, as does every request while a newer one waits.
 """
 
@@ -51,7 +54,7 @@ from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.analogy import without_model
 from fastcoder_lsp.edits.elsewhere import SOURCE as ELSEWHERE
 from fastcoder_lsp.edits.imports.missing import SOURCE as IMPORTS
-from fastcoder_lsp.edits.imports.missing import missing_imports
+from fastcoder_lsp.edits.imports.missing import MissingImport, missing_imports
 from fastcoder_lsp.edits.imports.unused import unused_imports
 from fastcoder_lsp.edits.learned import kind_of
 from fastcoder_lsp.edits.minimal import apply
@@ -66,7 +69,7 @@ from fastcoder_lsp.lsp.requests.elsewhere import (
     offer,
 )
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.document import Position, position_at
+from fastcoder_lsp.workspace.document import Encoding, Position, position_at
 from fastcoder_lsp.workspace.typed_secrets import types_secret
 
 ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
@@ -82,13 +85,17 @@ _INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
 
 @dataclass(frozen=True, slots=True)
 class ShownEdits:
-    """The edits of one file that are shown, the nearest to the cursor first; `more`: more files want the same."""
+    """The edits of one file that are shown, the nearest to the cursor first.
+
+    `more`: more files want the same. `imports`: the names that the edits import.
+    """
 
     question: EditQuestion
     edits: Sequence[Edit]
     kind: str
     is_open: bool = True
     more: bool = False
+    imports: Sequence[MissingImport] = ()
 
 
 async def inline_edit(session: Session, params: object) -> dict[str, object]:
@@ -131,8 +138,11 @@ async def _imports(session: Session, question: EditQuestion, settings: Settings)
     table = session.imports.table(folder.path, question.language) if folder is not None else None
     if table is None or not settings.edits_imports:
         return None
-    edits = missing_imports(question, table) or unused_imports(question)
-    return _worth_showing(session, question, EditAnswer(edits, source=IMPORTS)) if edits else None
+    added = missing_imports(question, table)
+    if not (edits := added.edits or unused_imports(question)):
+        return None
+    shown = _worth_showing(session, question, EditAnswer(edits, source=IMPORTS))
+    return replace(shown, imports=added.imports) if isinstance(shown, ShownEdits) else shown
 
 
 async def _repeated_elsewhere(
@@ -303,23 +313,29 @@ def _is_ghost_text(edit: Edit, question: EditQuestion) -> bool:
 
 
 def _sent(session: Session, shown: ShownEdits) -> dict[str, object]:
-    question, edits = shown.question, shown.edits
+    question, edits, encoding = shown.question, shown.edits, session.client.encoding
     document = {"uri": question.uri, "version": question.version if shown.is_open else None}
     snapshot = Snapshot(question.uri, None, question.language, question.version, question.text)
-    session.edits.reasons.shown(question.uri, position_at(question.text, question.offset, session.client.encoding))
+    session.edits.reasons.shown(question.uri, position_at(question.text, question.offset, encoding))
     command = f"{ACCEPT_COMMAND}{session.client.command_suffix}"
     return {
         "edits": [
             {
                 "text": edit.text,
-                "range": range_of(snapshot, edit.start, edit.end, session.client.encoding),
+                "range": range_of(snapshot, edit.start, edit.end, encoding),
                 "textDocument": document,
                 "command": {"title": _TITLE, "command": command, "arguments": [name]},
             }
             for name, edit in zip(session.edits.send(question, edits, shown.kind), edits, strict=True)
         ],
         **({"elsewhere": True} if shown.more else {}),
+        **({"imports": [_imported(snapshot, one, encoding) for one in shown.imports]} if shown.imports else {}),
     }
+
+
+def _imported(snapshot: Snapshot, one: MissingImport, encoding: Encoding) -> dict[str, object]:
+    """A name that the edits import, where the document uses it."""
+    return {"name": one.name, "range": range_of(snapshot, one.used_at, one.used_at + len(one.name), encoding)}
 
 
 def _nothing(session: Session, uri: str, position: Position, reason: object) -> dict[str, object]:

@@ -5,6 +5,7 @@ local diff = require('fastcoder.diff')
 local keys = require('fastcoder.keys')
 local menus = require('fastcoder.menus')
 local notice = require('fastcoder.notice')
+local other_imports = require('fastcoder.other_imports')
 local status = require('fastcoder.status')
 
 local M = {}
@@ -223,13 +224,13 @@ local function ask(buffer, invoked)
   params.context = { triggerKind = invoked and 1 or 2 }
   local asked = { client = client }
   open = asked
-  local sent, id = client:request('textDocument/copilotInlineEdit', params, function(err, answer)
+  local function answered(err, answer, offered)
     if open ~= asked then
       return
     end
     open = nil
     local same = may_ask(buffer, client) and vim.api.nvim_buf_get_changedtick(buffer) == tick
-    if err or not same or ghost() then
+    if err or offered or not same or ghost() then
       return
     end
     local next_edit = take(client, buffer, answer)
@@ -238,6 +239,16 @@ local function ask(buffer, invoked)
     elseif invoked then
       notice.show('no edit here.', NO_ANSWER_MS)
     end
+  end
+  local sent, id = client:request('textDocument/copilotInlineEdit', params, function(err, answer)
+    if open ~= asked then
+      return
+    end
+    asked.id = nil
+    local names = not invoked and type(answer) == 'table' and answer.imports or {}
+    other_imports.offer(client, buffer, names, function(offered)
+      answered(err, answer, offered)
+    end)
   end, buffer)
   asked.id = id
   open = sent and open or nil

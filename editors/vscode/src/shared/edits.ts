@@ -22,6 +22,15 @@ export interface Proposal {
     /** Of the document that they fit; undefined where the server does not say. */
     readonly version: number | undefined
     readonly edits: readonly Edit[]
+    /** The names that it imports. */
+    readonly imports: readonly ImportedName[]
+}
+
+/** A name that an edit imports, where the document uses it. */
+export interface ImportedName {
+    readonly name: string
+    readonly start: Place
+    readonly end: Place
 }
 
 /** How much of several new lines one line shows. */
@@ -34,17 +43,28 @@ export function readProposal(value: unknown): Proposal | undefined {
     const uri = text(at(document, 'uri'))
     const edits = all.filter((edit) => text(at(at(edit, 'textDocument'), 'uri')) === uri).flatMap(readEdit)
     edits.sort((one, other) => one.start.line - other.start.line || one.start.character - other.start.character)
-    return edits.length === 0 ? undefined : { uri, version: number(at(document, 'version')), edits }
+    const imports = list(at(value, 'imports')).flatMap(readImport)
+    return edits.length === 0 ? undefined : { uri, version: number(at(document, 'version')), edits, imports }
 }
 
 function readEdit(value: unknown): Edit[] {
-    const [start, end] = [readPlace(at(at(value, 'range'), 'start')), readPlace(at(at(value, 'range'), 'end'))]
+    const { start, end } = readRange(value)
     const command = at(value, 'command')
     const name = text(at(command, 'command'))
     if (start === undefined || end === undefined) {
         return []
     }
     return [{ start, end, text: text(at(value, 'text')), command: name === '' ? undefined : { command: name, arguments: list(at(command, 'arguments')) } }]
+}
+
+function readImport(value: unknown): ImportedName[] {
+    const { start, end } = readRange(value)
+    return start === undefined || end === undefined ? [] : [{ name: text(at(value, 'name')), start, end }]
+}
+
+function readRange(value: unknown): { readonly start: Place | undefined; readonly end: Place | undefined } {
+    const range = at(value, 'range')
+    return { start: readPlace(at(range, 'start')), end: readPlace(at(range, 'end')) }
 }
 
 function readPlace(value: unknown): Place | undefined {

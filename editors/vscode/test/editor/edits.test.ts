@@ -4,21 +4,28 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import { withImporter } from './importer.ts'
 import { until } from './waiting.ts'
 import { Workbench } from './workbench.ts'
 
 const CODE = 'def area(width, height):\n    return width * height\n'
 const FAR = `x = 1\n${'\n'.repeat(120)}print(x)\n`
+/** In which an edit is drawn after a key, if it is. */
+const REST_MS = 2_000
 const STRUCK = '.monaco-editor .view-line [class*="ced-"]'
 
-const editor = new Workbench({ files: { 'a.py': CODE, 'b.py': FAR } })
+const IMPORTS = 'wanted()\noffered()\n'
+
+const editor = new Workbench({ files: { 'a.py': CODE, 'b.py': FAR, 'c.py': IMPORTS }, extensions: withImporter })
 const proposals = path.join(editor.folder, 'edits.json')
 
 before(async () => {
     propose()
     editor.server.proposing(proposals)
     await editor.open()
+    await editor.untilStatus('')
 })
 
 after(async () => {
@@ -32,7 +39,13 @@ afterEach(async (test) => {
 
 /** From now on the server proposes these edits: [line, character, line, character, text]. */
 function propose(...edits: (readonly [number, number, number, number, string])[]): void {
-    fs.writeFileSync(proposals, JSON.stringify(edits))
+    fs.writeFileSync(proposals, JSON.stringify({ edits, imports: [] }))
+}
+
+/** From now on it proposes to import a name, which a line begins with. */
+function proposeImport(name: string, line: number): void {
+    const range = { start: { line, character: 0 }, end: { line, character: name.length } }
+    fs.writeFileSync(proposals, JSON.stringify({ edits: [[0, 0, 0, 0, `import ${name}\n`]], imports: [{ name, range }] }))
 }
 
 /** The client's messages to the server of this method. */
@@ -128,6 +141,22 @@ void test('by the command there is one, or word that there is none', async () =>
     await editor.command('fastcoder: Suggest the Next Edit')
     await editor.page.locator('.statusbar', { hasText: 'no edit here' }).waitFor()
     await shows([])
+})
+
+void test('an import that another extension offers is left to it, unless one asks by key', async () => {
+    await editor.openFile('c.py')
+    proposeImport('wanted', 0)
+    await editor.type('#')
+    await shows(['import wanted⏎'])
+    proposeImport('offered', 1)
+    await until(async () => {
+        await editor.type('#') // whoever answers too late in a busy editor is not waited for
+        await sleep(REST_MS)
+        return (await added()).length === 0
+    }, 'it is left to the other extension')
+    await editor.command('fastcoder: Suggest the Next Edit')
+    await shows(['import offered⏎'])
+    propose()
 })
 
 void test('a snooze takes it away', async () => {

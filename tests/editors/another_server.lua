@@ -1,32 +1,36 @@
--- Another language server inside Neovim, which knows where every name is defined: in what `definitions` says.
+-- Another language server inside Neovim: it knows where every name is defined (`definitions`), and offers code actions.
 -- dofile(…)(encoding) is a `cmd` for vim.lsp.config; what it saw and what it answers are in _G.another.
+local ANSWERS = { ['textDocument/definition'] = 'definitions', ['textDocument/codeAction'] = 'actions' }
+
 return function(encoding)
-  local script = { asked = {}, cancelled = {}, hold = false, held = {}, definitions = vim.NIL }
+  local script = { asked = {}, cancelled = {}, hold = false, held = {}, definitions = vim.NIL, actions = {} }
   _G.another = script
 
   return function(dispatchers)
     local closing, ids = false, 0
+    script.report = function(uri, diagnostics)
+      dispatchers.notification('textDocument/publishDiagnostics', { uri = uri, diagnostics = diagnostics })
+    end
     return {
       request = function(method, params, callback, sent)
         ids = ids + 1
-        local id = ids
+        local id, name = ids, ANSWERS[method]
         local function reply()
           if sent then
             sent(id)
           end
           if method == 'initialize' then
-            callback(nil, { capabilities = { positionEncoding = encoding, definitionProvider = true } })
-          elseif method == 'textDocument/definition' then
-            local answer = script.definitions
-            callback(nil, type(answer) == 'function' and answer(params.position) or answer)
+            local capabilities = { positionEncoding = encoding, definitionProvider = true, codeActionProvider = true }
+            callback(nil, { capabilities = capabilities })
           else
-            callback(nil, vim.NIL)
+            local answer = name and script[name]
+            callback(nil, type(answer) == 'function' and answer(params) or answer or vim.NIL)
           end
         end
-        if method == 'textDocument/definition' then
-          table.insert(script.asked, params.position)
+        if name then
+          table.insert(script.asked, params)
         end
-        if method == 'textDocument/definition' and script.hold then
+        if name and script.hold then
           table.insert(script.held, reply)
         else
           vim.schedule(reply)
