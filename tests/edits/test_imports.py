@@ -21,6 +21,14 @@ PYTHON = {
     "shop/cart.py": "import json\n\nimport numpy as np\n\nfrom shop.money import Price, format_money\n",
     "shop/tax.py": "import json\n\nimport numpy as np\n\nfrom shop.money import Price, format_money\n",
 }
+SINGLE = {
+    "shop/money.py": MONEY,
+    "shop/cart.py": "from shop.money import Price\nfrom shop.money import format_money\n",
+    "shop/tax.py": "from typing import Any, Final\n\nfrom shop.money import Price\nfrom shop.money import Tax\n",
+    "far/a.py": "from shop.money import Price, format_money\n",
+    "far/b.py": "from shop.money import Price, format_money\n",
+}
+"""As isort's `force_single_line` writes imports."""
 SCRIPT = {
     "src/dates.ts": "export function formatDay(d: Date) {}\nexport type Day = string;\nexport default class Clock {}\n",
     "src/list.ts": "import Clock, { formatDay } from './dates';\nimport type { Day } from './dates';\n",
@@ -120,6 +128,45 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "shop/a.py",
             "from shop.money import (\n    Amount,\n    round_up,\n)\n\nPrice()\n",
             "from shop.money import (\n    Amount,\n    Price,\n    round_up,\n)\n\n",
+        ),
+        # one name in each statement, as the file or else its neighbours have it
+        (
+            SINGLE,
+            "shop/a.py",
+            "from shop.money import Price\n\nformat_money(Price())\n",
+            "from shop.money import Price\nfrom shop.money import format_money\n\n",
+        ),
+        (
+            PYTHON,
+            "shop/a.py",
+            "from a import b\nfrom a import c\n\nfrom shop.money import Price\n\nformat_money(Price())\n",
+            "from a import b\nfrom a import c\n\nfrom shop.money import Price\nfrom shop.money import format_money\n\n",
+        ),
+        (
+            SINGLE,
+            "shop/a.py",
+            "from shop.money import Amount\n\nx = format_money(Price())\n",
+            "from shop.money import Amount\nfrom shop.money import Price\nfrom shop.money import format_money\n\n",
+        ),
+        (
+            SINGLE,
+            "far/c.py",
+            "from shop.money import Price\n\nformat_money(1)\n",
+            "from shop.money import Price, format_money\n",
+        ),
+        (
+            SINGLE,
+            "shop/a.py",
+            "from typing import Any, Protocol\n\nx: Final = 1\n",
+            "from typing import Any, Final, Protocol\n",
+        ),
+        # what a file exports
+        (PYTHON, "shop/__init__.py", '__all__ = ["Price"]\n', "from shop.money import Price\n\n__all__"),
+        (
+            PYTHON,
+            "shop/__init__.py",
+            "from .money import Price\n\n__all__ = ['Price', 'format_money']\n",
+            "from .money import Price, format_money\n\n",
         ),
         # as the file's own imports say it
         (PYTHON, "shop/a.py", "from . import b\n\nPrice()\n", "from . import b\nfrom .money import Price\n\n"),
@@ -262,6 +309,10 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (C, "b.c", "static int clamp_to(int a, int b) { return a; }\nint b(int s) { return clamp_to(s, 1); }\n"),
         (CPP, "src/shop/tax.cc", "std::map<int, int> m; // std::vector<int>\n"),
         (RUBY, "lib/tax.rb", "class Money\nend\nMoney.new\n"),
+        (PYTHON, "shop/a.py", 'names = ["Price"]\n'),
+        (PYTHON, "shop/a.py", '__all__ = ["Price.x"]\n'),
+        (PYTHON, "shop/a.py", '__all__ = ["Price"]\n\ndef __getattr__(name): return f(name)\n'),
+        (PYTHON, "shop/a.py", 'Price = 1\n__all__ = ["Price"]\n'),
         (RUBY, "lib/tax.rb", "Other::Money.new\n"),
         (PHP, "src/Line.php", "<?php\n\nnamespace Shop;\n\n$x = new \\Psr\\Log\\LoggerInterface();\n"),
     ],

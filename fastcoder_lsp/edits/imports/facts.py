@@ -32,6 +32,7 @@ class FileImports(NamedTuple):
     """(name, member) of the file's own definitions that others may import."""
     package: str = ""
     used: frozenset[str] = frozenset()  # names that tell what an import is for, where the import names none
+    single: bool | None = None  # whether each statement imports one name; None where that does not show
 
 
 class ImportableName(NamedTuple):

@@ -6,6 +6,7 @@ import in one way, or that exactly one of them defines. Where two answers are li
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.edits.imports.facts import ImportTarget
@@ -115,9 +116,10 @@ class ImportSearch:
 
     def with_imports(self, text: str, lacking: Sequence[MissingImport]) -> str:
         """The text with some imports added."""
+        single = self._has_single_lines(text)
         by_target = {one[1:3] if self._syntax.names_files else one[:3]: one for one in lacking}
         for name, target, spelled, _ in by_target.values():
-            places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own)
+            places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own, single=single)
             text = apply(text, [places.added(name, target, spelled)])
         return text
 
@@ -136,7 +138,7 @@ class ImportSearch:
     def _used_at(self, text: str, name: str, cursor: int, lines: Sequence[ImportLine]) -> int:
         """The offset of a use of the name as an imported one; -1 where there is none, or the text binds it."""
         used = -1
-        for at in unbound_uses(text, self._language, name):
+        for at in unbound_uses(text, self._language, name) or self._syntax.exported(text, name):
             end, start = at + len(name), text.rfind("\n", 0, at) + 1
             stop = text.find("\n", end)
             if any(line.start <= at < line.end for line in lines):
@@ -146,6 +148,23 @@ class ImportSearch:
                 if end == cursor and self._table.longer(name):
                     return -1
         return used
+
+    def _has_single_lines(self, text: str) -> bool:
+        """Whether each statement imports one name: in the file, or in most of the nearest folder that shows it."""
+        if self._language != "python":
+            return False
+        if (own := self._syntax.facts(text, self._path).single) is not None:
+            return own
+        told = [(one, facts.single) for one in self._table.paths() if (facts := self._table.facts(one)) is not None]
+        for folder in map(str, PurePosixPath(self._path).parents):
+            votes = [
+                single
+                for one, single in told
+                if single is not None and one != self._path and (folder == "." or one.startswith(folder + "/"))
+            ]
+            if votes:
+                return 2 * sum(votes) > len(votes)
+        return False
 
     def _is_own(self, source: str) -> bool:
         return self._syntax.is_own(source, self._table)

@@ -35,11 +35,19 @@ def code_statements(syntax: ImportSyntax, text: str, language: str) -> list[Impo
 
 
 class ImportPlaces:
-    """The imports of one text, and the edits that add to them."""
+    """The imports of one text, and the edits that add to them. `single`: each statement imports one name."""
 
     def __init__(
-        self, syntax: ImportSyntax, text: str, language: str, path: str, is_own: Callable[[str], bool]
+        self,
+        syntax: ImportSyntax,
+        text: str,
+        language: str,
+        path: str,
+        is_own: Callable[[str], bool],
+        *,
+        single: bool = False,
     ) -> None:
+        self._single = single
         self._syntax, self._text, self._path, self._is_own = syntax, text, path, is_own
         self.lines = code_statements(syntax, text, language)
         self._top = _at_the_top(text, [line for line in self.lines if not line.guarded])
@@ -49,7 +57,7 @@ class ImportPlaces:
         """The edit that imports a target, whose source is spelled like this, under a name."""
         form = self._syntax.form(target)
         same = [line for line in self._top if line.source == source and line.form == form]
-        if len({line.start for line in same}) == 1:
+        if len({line.start for line in same}) == 1 and not (self._single and len(same[0].names) == 1):
             edit = self._syntax.extended(self._text, same[0], name, target)
             if edit is not None:
                 return edit

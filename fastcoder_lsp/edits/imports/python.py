@@ -5,7 +5,7 @@ import keyword
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -42,10 +42,18 @@ _HEAD: Final = re.compile(
     r"(?:#[^\n]*\n|[ \t]*\n)*(?:[rRuU]?(?:\"\"\"(?s:.*?)\"\"\"|'''(?s:.*?)'''|\"[^\"\n]*\"|'[^'\n]*')[ \t]*(?:\n|$))?"
 )
 _WIDEST: Final = 88
+_EXPORTS: Final = re.compile(r"^__all__[ \t]*(?::[^=\n]+)?\+?=[ \t]*[\[(]([^\])]*)", re.MULTILINE)
+_LAZY: Final = re.compile(r"^def __getattr__\b", re.MULTILINE)
+_GATHERED: Final = frozenset({"typing", "typing_extensions", "collections.abc"})
+"""Sources whose names share a statement even where others have one each."""
 
 
 def _by_form(line: ImportLine) -> tuple[object, ...]:
     return line.form == "from" and line.source != "__future__", *_by_name(line)
+
+
+def _by_kind(line: ImportLine) -> tuple[object, ...]:
+    return *_by_form(line)[:-1], kinds_first(line.names[0].name if line.names else "")
 
 
 def _by_name(line: ImportLine) -> tuple[object, ...]:
@@ -71,6 +79,7 @@ class PythonImports(ImportSyntax):
     separates = True
     member_keys = (kinds_first, *MEMBER_KEYS)
     keys = (
+        _by_kind,
         _by_form,
         _by_name,
         _nearest_first,
@@ -117,7 +126,8 @@ class PythonImports(ImportSyntax):
     def facts(self, text: str, path: str) -> FileImports:
         defined = dict.fromkeys(one[1] or one[2] for one in _DEFINED.finditer(text))
         own = tuple((name, name) for name in defined if not name.startswith("_"))[:MOST_FACTS]
-        return FileImports(self.imported(text, path), own, module_path(path))
+        single = _in_single_lines(self.statements(text))
+        return FileImports(self.imported(text, path), own, module_path(path), single=single)
 
     @override
     def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
@@ -192,6 +202,15 @@ class PythonImports(ImportSyntax):
         return near if 2 * sum(one.startswith(".") for one in votes) > len(votes) else dotted
 
     @override
+    def exported(self, text: str, name: str) -> list[int]:
+        found = [one.start() for one in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
+        if len(found) != 1 or _LAZY.search(text):
+            return []
+        at, end = found[0], found[0] + len(name)
+        quoted = text[at - 1 : at] in ("'", '"') and text[at - 1 : at] == text[end : end + 1]
+        return found if quoted and any(one.start(1) <= at < one.end(1) for one in _EXPORTS.finditer(text)) else []
+
+    @override
     def is_own(self, source: str, table: SourceTable) -> bool:
         top = source.partition(".")[0]
         return any(one.endswith(f"/{top}") or f"/{top}/" in one for one in table.packages())
@@ -211,6 +230,15 @@ class PythonImports(ImportSyntax):
         most = 3 if re.match(r"(?:async |def |class |@)", rest) else 2
         lead = "\n" if at and text[:at].strip() else ""
         return at, lead, "\n" * max(most - blank, 1) if rest else "\n"
+
+
+def _in_single_lines(lines: Sequence[ImportLine]) -> bool | None:
+    """Whether each statement imports one name, as far as statements of one source tell."""
+    lines = [one for one in lines if one.form == "from" and not one.guarded]
+    if any(len(one.names) > 1 and one.source not in _GATHERED for one in lines):
+        return False
+    sources = [one.source for one in lines if len(one.names) == 1]
+    return True if len(set(sources)) < len(sources) else None
 
 
 def module_path(path: str) -> str:

@@ -132,6 +132,10 @@ class ImportSyntax(ABC):
         """The targets without those that others of them bring along."""
         return list(targets)
 
+    def exported(self, _text: str, _name: str) -> list[int]:
+        """Where the text says that others may import a name which it has nowhere else."""
+        return []
+
     def knows(self, _name: str) -> bool:
         """Whether the language's standard library has a well-known thing of this name."""
         return False
