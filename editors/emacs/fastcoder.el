@@ -711,6 +711,7 @@ THEN is called once something is shown."
   (uri nil :documentation "Its document.")
   (tick nil :documentation "State of the text that it changes; nil until its file is visited.")
   (edits nil :documentation "As in the answer.")
+  (more nil :documentation "Whether more files want the same.")
   (changes nil :documentation "The same as (BEGIN END TEXT), in their order; nil until its file is visited.")
   (overlays nil :documentation "What is drawn.")
   (reach 0 :documentation "How many lines away from it point may go."))
@@ -788,9 +789,11 @@ THEN is called once something is shown."
     (and (not (fastcoder--shown))
          (eq (current-buffer) (window-buffer))
          (not (fastcoder--busy-p))
-         (or (null (fastcoder--edit-tick edit))
+         (if (fastcoder--edit-tick edit)
              (and (buffer-live-p buffer)
-                  (= (fastcoder--edit-tick edit) (buffer-chars-modified-tick buffer))))
+                  (= (fastcoder--edit-tick edit) (buffer-chars-modified-tick buffer)))
+           (and (eq (fastcoder--edit-origin edit) (current-buffer))
+                (eql fastcoder--edit-tick (buffer-chars-modified-tick))))
          (or (not (eq buffer (current-buffer)))
              (<= (fastcoder--edit-distance edit) (fastcoder--edit-reach edit))))))
 
@@ -853,6 +856,7 @@ Return whether edits are wanted here."
     (when (and all (or (not here) (eql (plist-get of :version) (plist-get document :version))))
       (let ((edit (fastcoder--make-edit
                    :origin (current-buffer) :uri uri :reach fastcoder--edit-far
+                   :more (eq t (plist-get answer :elsewhere))
                    :edits (cl-remove-if-not (lambda (one) (equal uri (plist-get (plist-get one :textDocument) :uri)))
                                             all))))
         (when (or (not here) (fastcoder--read-edit edit))
@@ -933,7 +937,8 @@ line above counts."
 (defun fastcoder--edit-hint (edit)
   "Where EDIT is, or a part of it, in words; nil if all is in this window."
   (if (not (eq (fastcoder--edit-buffer edit) (current-buffer)))
-      (format " edit in %s (TAB)" (file-name-nondirectory (fastcoder--edit-file edit)))
+      (format " edit in %s (TAB)%s" (file-name-nondirectory (fastcoder--edit-file edit))
+              (if (fastcoder--edit-more edit) ", fastcoder-edit-everywhere for all" ""))
     (let ((begin (car (cl-find-if-not #'pos-visible-in-window-p (fastcoder--edit-changes edit) :key #'car))))
       (when begin
         (format (if (pos-visible-in-window-p (car (fastcoder--nearest edit))) " also %s line %d" " edit in %s line %d (TAB)")

@@ -600,11 +600,14 @@ b"))))
          ,@body
          (fastcoder--clear-edit)))))
 
+(defvar script-elsewhere nil "The latest answer's `elsewhere': t where more files want the same.")
+
 (defun script-edits (&rest edits)
   "Answer the latest question by EDITS, each (BEGIN END TEXT), or URI and so on."
   (let ((uri (if (stringp (car edits)) (pop edits) "file:///a")))
     (funcall (nth 2 (car script-asked))
-             (list :edits (vconcat (mapcar (lambda (edit)
+             (list :elsewhere script-elsewhere
+                   :edits (vconcat (mapcar (lambda (edit)
                                              (list :range (list :start (nth 0 edit) :end (nth 1 edit)) :text (nth 2 edit)
                                                    :textDocument (list :uri uri :version 3)
                                                    :command '(:command "accepted" :arguments [7])))
@@ -741,7 +744,11 @@ b"))))
         (with-edits "x|"
           (script-keys "0")
           (script-edits (concat "file://" file) '(5 8 "three"))
-          (should (string-match-p (regexp-quote (format "edit in %s (TAB)" (file-name-nondirectory file))) (script-drawn)))
+          (should (equal (script-drawn) (format "x0{+ edit in %s (TAB)+}" (file-name-nondirectory file))))
+          (script-keys "1")
+          (let ((script-elsewhere t)) (script-edits (concat "file://" file) '(5 8 "three")))
+          (should (equal (script-drawn)
+                         (format "x01{+ edit in %s (TAB), fastcoder-edit-everywhere for all+}" (file-name-nondirectory file))))
           (script-keys "TAB")
           (should (equal (buffer-file-name) (file-truename file)))
           (should (equal (script-drawn) "one\nt[-wo-]{+hree+}\n"))

@@ -307,13 +307,13 @@ function comes(editor: vscode.TextEditor, edit: Edit): vscode.DecorationOptions 
 function hints(editor: vscode.TextEditor, shown: Shown): vscode.DecorationOptions[] {
     const { line } = editor.selection.active
     const isHere = isOf(editor, shown)
-    const { edits } = shown.proposal
+    const { edits, more } = shown.proposal
     const hidden = isHere ? edits.find((edit) => !isInView(editor, edit)) : edits[0]
     const near = nearest(shown.proposal, line)
     if (hidden === undefined || near === undefined) {
         return []
     }
-    const file = isHere ? undefined : path.posix.basename(shown.uri.path)
+    const file = isHere ? undefined : { name: path.posix.basename(shown.uri.path), more }
     const end = editor.document.lineAt(line).range.end
     const contentText = `\u00a0\u00a0${hintOf(hidden, line, file, !isHere || !isInView(editor, near))}`.replaceAll(' ', '\u00a0')
     return [{ range: new vscode.Range(end, end), renderOptions: { after: { contentText, color: new vscode.ThemeColor('editorCodeLens.foreground') } } }]

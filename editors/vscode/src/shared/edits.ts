@@ -22,6 +22,8 @@ export interface Proposal {
     /** Of the document that they fit; undefined where the server does not say. */
     readonly version: number | undefined
     readonly edits: readonly Edit[]
+    /** Whether more files want the same. */
+    readonly more: boolean
     /** The names that it imports. */
     readonly imports: readonly ImportedName[]
 }
@@ -44,7 +46,8 @@ export function readProposal(value: unknown): Proposal | undefined {
     const edits = all.filter((edit) => text(at(at(edit, 'textDocument'), 'uri')) === uri).flatMap(readEdit)
     edits.sort((one, other) => one.start.line - other.start.line || one.start.character - other.start.character)
     const imports = list(at(value, 'imports')).flatMap(readImport)
-    return edits.length === 0 ? undefined : { uri, version: number(at(document, 'version')), edits, imports }
+    const more = at(value, 'elsewhere') === true
+    return edits.length === 0 ? undefined : { uri, version: number(at(document, 'version')), edits, more, imports }
 }
 
 function readEdit(value: unknown): Edit[] {
@@ -100,9 +103,10 @@ export function asDiff(edit: Edit, old: string): string {
     return [...lines('-', old), ...lines('+', edit.text)].join('\n')
 }
 
-/** Where an edit is that is not in view: in which file, if it is another one, or in which direction and line. */
-export function hintOf(edit: Edit, line: number, file: string | undefined, goes: boolean): string {
+/** Where an edit is that is not in view: in which file (and whether in more), or in which direction and line. */
+export function hintOf(edit: Edit, line: number, file: { readonly name: string; readonly more: boolean } | undefined, goes: boolean): string {
     const row = edit.start.line + 1
-    const place = file === undefined ? `${edit.start.line < line ? '↑' : '↓'} line ${row}` : `${file}, line ${row}`
-    return goes ? `edit in ${place} (Tab)` : `also ${place}`
+    const place = file === undefined ? `${edit.start.line < line ? '↑' : '↓'} line ${row}` : `${file.name}, line ${row}`
+    const all = file?.more === true ? ', “Make the Last Change at All Its Places” for all' : ''
+    return (goes ? `edit in ${place} (Tab)` : `also ${place}`) + all
 }

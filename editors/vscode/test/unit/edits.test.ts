@@ -16,6 +16,8 @@ void test('an answer is one document\'s edits in their order; what is none is pa
     const read = readProposal({ edits: [edit(9, 4, 9, 'depth'), edit(1, 0, 3, 'x', 'file:///w/a.py', 2), edit(1, 0, 3, 'y', 'file:///w/b.py'), {}, null] })
     assert.equal(read?.uri, 'file:///w/a.py')
     assert.equal(read.version, 7)
+    assert.equal(read.more, false)
+    assert.equal(readProposal({ edits: [edit(9, 4, 9, 'depth')], elsewhere: true })?.more, true)
     assert.deepEqual(read.edits.map(({ text }) => text), ['x', 'depth'])
     assert.deepEqual(read.edits[0]?.command, { command: 'accepted.server', arguments: [2] })
     for (const nothing of [undefined, null, {}, { edits: null }, { edits: [] }, { edits: [{ text: 'x' }] }]) {
@@ -43,5 +45,6 @@ void test('a diff for who points at it, and a hint where it is', () => {
     assert.equal(asDiff({ ...one, text: '' }, 'one\n'), '-one')
     assert.equal(hintOf(one, 0, undefined, true), 'edit in ↓ line 12 (Tab)')
     assert.equal(hintOf(one, 20, undefined, false), 'also ↑ line 12')
-    assert.equal(hintOf(one, 20, 'b.py', true), 'edit in b.py, line 12 (Tab)')
+    assert.equal(hintOf(one, 20, { name: 'b.py', more: false }, true), 'edit in b.py, line 12 (Tab)')
+    assert.equal(hintOf(one, 20, { name: 'b.py', more: true }, true), 'edit in b.py, line 12 (Tab), “Make the Last Change at All Its Places” for all')
 })
