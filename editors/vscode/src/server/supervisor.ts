@@ -14,6 +14,7 @@ import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, type
 import { explicitSettings, languageSettings } from '../configuration.ts'
 import type { Outcome } from '../shared/history.ts'
 import type { Condition } from '../shared/presentation.ts'
+import { ticked } from '../shared/preview.ts'
 import { at, type LatePlace, readLate, readStatus } from '../shared/protocol.ts'
 import { type Candidate, OWN_ORIGIN } from './find.ts'
 import { Restarts } from './restarts.ts'
@@ -55,6 +56,7 @@ export function middleware(
             didChangeConfiguration: async (_sections, next) => {
                 await next(undefined)
             },
+            handleApplyEdit: (params, next) => next({ ...params, edit: ticked(params.edit) }, new vscode.CancellationTokenSource().token),
         },
         provideInlineCompletionItems: async (document, position, context, token, next) => {
             const start = performance.now()
