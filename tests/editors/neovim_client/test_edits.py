@@ -382,12 +382,15 @@ def test_an_edit_of_another_file(neovim: Scripted) -> None:
     propose(editor, ((1, 0, 1, 3), "three"), uri=f"file://{folder}/other.py")
     editor.type("A0<Esc>")
     wait_for(lambda: "other.py, line 2 (<Tab>)" in hint(editor), f"a hint, not {hint(editor)!r}")
+    propose(editor, ((0, 0, 0, 3), "three"), uri=f"file://{folder}/other.py")
+    editor.type("x")  # what was asked about has changed
+    wait_for(lambda: "other.py, line 1 (<Tab>)" in hint(editor), f"the newer one, not {hint(editor)!r}")
     propose(editor)
     editor.rpc.command("set hidden")
     editor.type("<Tab>")
-    shows(editor, "[-two-]", "{+three+}")
+    shows(editor, "[-one-]", "{+three+}")
     editor.type("<Tab>")
-    becomes(editor, "one\nthree\n")
+    becomes(editor, "three\ntwo\n")
 
 
 LOOK = "return vim.api.nvim_get_hl(0, { name = ..., link = false })"

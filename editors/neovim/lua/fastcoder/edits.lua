@@ -14,6 +14,7 @@ local M = {}
 ---@field client vim.lsp.Client
 ---@field buffer integer where it belongs
 ---@field keys_in integer the buffer where the keys act on it
+---@field asked_tick integer of the buffer where one asked
 ---@field tick? integer of its buffer; nil while it is another one than where one asked
 ---@field edits table[] as in the answer
 ---@field hunks fastcoder.Hunk[] empty until its buffer is seen
@@ -187,6 +188,7 @@ local function take(client, buffer, answer)
     return nil
   end
   local next_edit = { client = client, buffer = place, keys_in = buffer, edits = edits, hunks = {}, reach = FAR }
+  next_edit.asked_tick = vim.api.nvim_buf_get_changedtick(buffer)
   next_edit.more = answer.elsewhere == true
   if vim.api.nvim_buf_is_loaded(place) and not read(next_edit) then
     return nil
@@ -274,9 +276,13 @@ end
 
 -- Keys --------------------------------------------------------------------------------------------------------------
 
--- Whether the text of an edit's buffer is still as it was, and may be changed; yes before the buffer is seen.
+-- Whether the text of an edit's buffer is still as it was, and may be changed; yes before the buffer is seen. Until one
+-- goes there, what was asked about is the same, too.
 local function is_fresh(next_edit)
-  local buffer = next_edit.buffer
+  local buffer, asked = next_edit.buffer, next_edit.keys_in
+  if asked ~= buffer and vim.api.nvim_buf_get_changedtick(asked) ~= next_edit.asked_tick then
+    return false
+  end
   return not next_edit.tick
     or vim.api.nvim_buf_is_loaded(buffer)
       and vim.bo[buffer].modifiable
@@ -285,7 +291,7 @@ end
 
 -- What is shown, while edits are on and its text is the same: keys may come before the events of those before them.
 local function current()
-  if shown and not (is_fresh(shown) and is_on(shown.keys_in, shown.client)) then
+  if shown and not (is_on(shown.keys_in, shown.client) and is_fresh(shown)) then
     M.clear()
   end
   return shown
