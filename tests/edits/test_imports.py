@@ -240,6 +240,57 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "use crate::money::{format_money};\n\nfn f(a: &Price) { format_money() }\n",
             "use crate::money::{format_money, Price};\n\n",
         ),
+        # an item with its attributes and doc comment is one
+        (
+            RUST,
+            "src/a.rs",
+            '#[cfg(feature = "x")]\nuse std::fmt;\nuse std::io;\n\nfn f(a: HashMap<u8, u8>) {}\n',
+            'use std::collections::HashMap;\n#[cfg(feature = "x")]\nuse std::fmt;\nuse std::io;\n',
+        ),
+        (
+            RUST,
+            "src/a.rs",
+            "use a;\n/// For\n#[cfg(\n    unix\n)]\n#[allow(b)] // no\nuse std::os;\n\nfn f(a: HashMap<u8, A>) {}\n",
+            "use a;\nuse std::collections::HashMap;\n/// For\n#[cfg(\n    unix\n)]\n#[allow(b)] // no\nuse",
+        ),
+        (
+            RUST,
+            "src/a.rs",
+            "#[cfg(unix)]\nuse crate::money::{format_money};\n\nfn f(a: Price) {}\n",
+            "#[cfg(unix)]\nuse crate::money::{format_money};\nuse crate::money::Price;\n",
+        ),
+        (
+            RUST,
+            "src/a.rs",
+            "#[cfg(unix)] use std::fmt;\n\nfn f(a: HashMap<u8, A>) {}\n",
+            "use std::collections::HashMap;\n#[cfg(unix)] use std::fmt;\n",
+        ),
+        (RUST, "src/a.rs", "/// Counts.\nfn f(a: HashMap<u8, u8>) {}\n", "use std::collections::HashMap;\n\n/// C"),
+        # cgo reads the comment above its import
+        (
+            GO,
+            "b.go",
+            'package shop\n\n/* #include <x.h> */\nimport "C"\n\nvar x = fmt.Sprint(C.x)\n',
+            'package shop\n\n/* #include <x.h> */\nimport "C"\n\nimport "fmt"\n\n',
+        ),
+        (
+            GO,
+            "b.go",
+            'package shop\n\n// #include <x.h>\nimport "C"\nimport "os"\n\nvar x = fmt.Sprint(os.Args)\n',
+            'package shop\n\n// #include <x.h>\nimport "C"\nimport (\n\t"fmt"\n\t"os"\n)\n\n',
+        ),
+        (
+            GO,
+            "b.go",
+            'package shop\n\nimport (\n\t"os"\n)\n\n// #include <x.h>\nimport "C"\n\nvar x = fmt.Sprint(os.Args)\n',
+            'package shop\n\nimport (\n\t"fmt"\n\t"os"\n)\n\n// #include <x.h>\nimport "C"\n\n',
+        ),
+        (
+            GO,
+            "b.go",
+            'package shop\n\nimport (\n\t// #include <x.h>\n\t"C"\n)\n\nvar x = fmt.Sprint(C.x)\n',
+            'package shop\n\nimport (\n\t// #include <x.h>\n\t"C"\n)\n\nimport "fmt"\n\n',
+        ),
         (
             JAVA,
             "src/shop/Line.java",
@@ -302,6 +353,7 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (SCRIPT, "src/page.ts", "export { formatDay } from './dates';\n"),
         (GO, "b.go", "package shop\n\nfunc f(strings T) { strings.Do() }\n"),
         (GO, "money/b.go", "package money\n\nvar x = money.Format\n"),  # its own package
+        ({**GO, "c.go": 'package shop\n\nimport "C"\n'}, "b.go", "package shop\n\nvar x = C.x()\n"),
         (RUST, "src/a.rs", "struct Price;\nfn f(p: Price) {}\n"),
         (JAVA, "src/shop/Line.java", "package shop;\n\nclass Line { Cart cart; }\n"),  # of its own package
         (JAVA, "src/shop/Line.java", "package shop;\n\nimport java.util.*;\n\nclass Line { List x; }\n"),
@@ -363,6 +415,7 @@ def test_a_deleted_last_use_takes_its_import_along(path: str, text: str, old: st
         ("a.py", "import json\n\n__all__ = ['json']\n", "json.dumps(1)\n"),
         ("a.py", "try:\n    import json\nexcept ImportError:\n    pass\n", "json.dumps(1)\n"),
         ("a.rs", "use std::io::Read;\n", "fn f<R: Read>(r: R) {}\n"),
+        ("a.rs", "#[cfg(unix)]\nuse std::fmt;\n", "fn f(r: fmt::Error) {}\n"),
     ],
 )
 def test_an_import_that_others_may_use_stays(path: str, text: str, old: str) -> None:

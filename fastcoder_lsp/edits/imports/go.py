@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.edits.imports.agreement import agreed_target
 from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportableName, ImportTarget
+from fastcoder_lsp.edits.imports.place import code_statements
 from fastcoder_lsp.edits.imports.values import (
     BoundName,
     ImportLine,
@@ -67,7 +68,7 @@ class GoImports(ImportSyntax):
                         names,
                         form,
                         None,
-                        False,
+                        source == "C",  # cgo reads the comment above it, so that nothing joins it
                         alias == ".",
                         one[0].strip(),
                     )
@@ -143,7 +144,14 @@ class GoImports(ImportSyntax):
         return after.startswith(".") and not after.startswith("..") and not before.rstrip().endswith(".")
 
     @override
+    def is_builtin(self, name: str) -> bool:
+        return name == "C"  # it needs a comment, too
+
+    @override
     def first_place(self, text: str) -> tuple[int, str, str]:
+        if cgo := code_statements(self, text, "go"):
+            at = cgo[-1].end if cgo[-1].form == "import" else line_end(text, max(text.find(")", cgo[-1].end), 0))
+            return at, "\n\nimport ", ""
         package = _PACKAGE.search(text)
         at = package.end() if package is not None else 0
         return at, "\nimport ", "\n"

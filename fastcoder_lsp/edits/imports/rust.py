@@ -21,8 +21,12 @@ from fastcoder_lsp.edits.imports.values import (
 from fastcoder_lsp.edits.values import Edit
 
 _USE: Final = re.compile(
-    r"^(?P<indent>[ \t]*)(?P<pub>pub(?:\([^)]*\))?[ \t]+)?use[ \t\n]+(?P<tree>[^;]+);", re.MULTILINE
+    r"^(?P<indent>[ \t]*)(?:#\[[^\n]*\][ \t]*)?(?P<pub>pub(?:\([^)]*\))?[ \t]+)?use[ \t\n]+(?P<tree>[^;]+);",
+    re.MULTILINE,
 )
+_ABOVE: Final = re.compile(r"\s*(?:#\[(?:[^\[\]]|\[[^\[\]]*\])*\][ \t]*(?://[^\n]*)?|///[^\n]*|/\*\*[^\n]*\*/[ \t]*)\n")
+"""An attribute, or a line of a doc comment."""
+_MOST_ABOVE: Final = 40  # lines of an item's attributes and doc comment
 _PIECE: Final = re.compile(
     r"(?P<path>[\w#]+(?:\s*::\s*[\w#]+)*)?\s*(?P<glob>(?:::\s*)?\*)?\s*(?:\bas\s+(?P<alias>\w+))?"
 )
@@ -158,7 +162,7 @@ _BUILTIN: Final = frozenset(
         "while",
     ]
 )
-_HEAD: Final = re.compile(r"(?:\s*(?://[^\n]*|/\*.*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL)
+_HEAD: Final = re.compile(r"(?:\s*(?://(?!/(?!/))[^\n]*|/\*(?!\*[^*/]).*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL)
 _SEVERAL: Final = frozenset(
     ("Result", "Error", "Ordering", "Entry", "Iter", "Write", "Read", "Context", "Instant", "Display", "Chars", "Range")
 )
@@ -203,7 +207,7 @@ class RustImports(ImportSyntax):
             everything = "*" in tree
             form = "pub use" if use["pub"] else "use"
             line = ImportLine(
-                use.end("indent"),
+                _with_attributes(text, use.start()),
                 line_end(text, use.end()),
                 source,
                 tuple(names),
@@ -243,7 +247,7 @@ class RustImports(ImportSyntax):
 
     @override
     def extended(self, text: str, line: ImportLine, name: str, target: ImportTarget) -> Edit | None:
-        if line.form != "use" or line.guarded or line.everything:
+        if line.form != "use" or line.guarded or line.everything or text.startswith(("#", "/"), line.start):
             return None
         added = self.member_text(name, target)
         if line.members is None:
@@ -330,6 +334,18 @@ class RustImports(ImportSyntax):
             at += 1
             rest = rest[1:]
         return at, "", "\n\n" if rest else "\n"
+
+
+def _with_attributes(text: str, at: int) -> int:
+    """The beginning of the item whose line begins at an offset: that of its attributes and its doc comment."""
+    start = top = at
+    for _ in range(_MOST_ABOVE):
+        if not top or not text[(above := text.rfind("\n", 0, top - 1) + 1) : top].strip():
+            break
+        top = above
+        if _ABOVE.fullmatch(text, top, start):
+            start = top
+    return next(one for one in range(start, len(text)) if text[one] not in " \t")
 
 
 def _path(line: ImportLine) -> str:

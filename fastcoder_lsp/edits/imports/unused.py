@@ -44,6 +44,7 @@ def _may_go(text: str, line: ImportLine) -> bool:
         and not line.everything
         and line.form not in ("pub use", "export")
         and line.source != "__future__"
+        and not text.startswith("#[", line.start)
     )
     return plain and _KEPT.search(text[line.start : line.end]) is None
 
