@@ -29,6 +29,24 @@ SINGLE = {
     "far/b.py": "from shop.money import Price, format_money\n",
 }
 """As isort's `force_single_line` writes imports."""
+FLAT = {"util.py": "def shared_thing():\n    pass\n\n\nclass Conf:\n    pass\n", "main.py": "from util import Conf\n"}
+"""Scripts, without a package."""
+SETUP = {
+    "setup.py": "def build_it(): pass\n",
+    "tests/__init__.py": "",
+    "tests/test_a.py": "def tests_helper(): pass\n",
+    "tests/conftest.py": "def fixture_one(): pass\n",
+    "docs/conf.py": "def setup_docs(): pass\n",
+    "my-scripts/tool.py": "def run_tool(): pass\n",
+    "proj/__init__.py": "",
+    "proj/class.py": "def run_keyword(): pass\n",
+    "proj/migrations/__init__.py": "",
+    "proj/migrations/0001_init.py": "def forwards(): pass\n",
+    "proj/deep/__init__.py": "",
+    "proj/money.py": MONEY,
+    "app/side.py": "def run_side(): pass\n",
+    "app/main.py": "from app.other import x\n",
+}
 SCRIPT = {
     "src/dates.ts": "export function formatDay(d: Date) {}\nexport type Day = string;\nexport default class Clock {}\n",
     "src/list.ts": "import Clock, { formatDay } from './dates';\nimport type { Day } from './dates';\n",
@@ -170,6 +188,17 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
         ),
         # as the file's own imports say it
         (PYTHON, "shop/a.py", "from . import b\n\nPrice()\n", "from . import b\nfrom .money import Price\n\n"),
+        # a script imports from the one beside it by its name
+        (FLAT, "run.py", "import os\n\nshared_thing()\n", "import os\n\nfrom util import shared_thing\n\n"),
+        (FLAT, "run.py", "from util import Conf\n\nshared_thing()\n", "from util import Conf, shared_thing\n\n"),
+        (
+            {"scripts/util.py": FLAT["util.py"], "scripts/b.py": "import os\n"},
+            "scripts/run.py",
+            "import os\n\nshared_thing()\n",
+            "import os\n\nfrom util import shared_thing\n\n",
+        ),
+        (SETUP, "proj/deep/a.py", "from .. import b\n\nPrice()\n", "from .. import b\nfrom ..money import Price\n\n"),
+        (SETUP, "proj/deep/a.py", "Price()\n", "from proj.money import Price\n\n"),
         # after a docstring, and several at once
         (
             PYTHON,
@@ -347,6 +376,18 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (PYTHON, "shop/a.py", "try:\n    import json\nexcept ImportError:\n    pass\njson.dumps(1)\n"),
         ({**PYTHON, "shop/euro.py": MONEY}, "shop/b.py", "def g():\n    unknown(1)\n"),
         ({"a.py": MONEY, "b.py": MONEY}, "c.py", "format_money(1)\n"),  # two files define it
+        # a module that the file cannot or does not import from
+        (SETUP, "proj/a.py", "build_it()\n"),
+        (SETUP, "proj/a.py", "tests_helper()\n"),
+        (SETUP, "tests/test_b.py", "fixture_one()\n"),
+        (SETUP, "proj/a.py", "setup_docs()\n"),
+        (SETUP, "proj/a.py", "run_tool()\n"),
+        (SETUP, "my-scripts/b.py", "from . import c\n\nbuild_it()\n"),
+        (SETUP, "proj/a.py", "run_keyword()\n"),
+        (SETUP, "proj/a.py", "forwards()\n"),
+        (SETUP, "app/b.py", "run_side()\n"),
+        ({"bin/json.py": FLAT["util.py"]}, "bin/a.py", "shared_thing()\n"),
+        ({"bin/util.py": FLAT["util.py"], "bin/b.py": "from util import Conf\n"}, "web/a.py", "Conf()\n"),
         ({"a.py": "import x.util as u\n", "b.py": "import y.util as u\n"}, "c.py", "u.f()\n"),
         (SCRIPT, "src/page.ts", "const x = { formatDay: 1 };\n"),
         (SCRIPT, "src/page.ts", "const formatDay = 1; formatDay();\n"),

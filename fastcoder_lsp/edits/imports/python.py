@@ -46,6 +46,8 @@ _EXPORTS: Final = re.compile(r"^__all__[ \t]*(?::[^=\n]+)?\+?=[ \t]*[\[(]([^\])]
 _LAZY: Final = re.compile(r"^def __getattr__\b", re.MULTILINE)
 _GATHERED: Final = frozenset({"typing", "typing_extensions", "collections.abc"})
 """Sources whose names share a statement even where others have one each."""
+_NEVER_SOURCES: Final = frozenset({"setup", "conftest", "__main__"})
+_TEST_FILE: Final = re.compile(r"test_.*|.*_test|conftest|tests?")
 
 
 def _by_form(line: ImportLine) -> tuple[object, ...]:
@@ -178,14 +180,30 @@ class PythonImports(ImportSyntax):
 
     @override
     def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
+        found = self._spelled(target, asked)
+        return found if found is not None and _can_be_written(found) else None
+
+    def _spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
         said = asked.spellings(target)
         source = target.source
         whole = source if source.startswith("/") else _path_of(source, asked.table)
         if whole is None or not target.member:
             return source if not source.startswith("/") else None
+        if _is_odd(whole, asked.path, [where for where, _ in said]):
+            return None
         plain = Counter(one for _, one in said if one[0] != "." and whole.endswith("/" + one.replace(".", "/")))
         dotted = plain.most_common(1)[0][0] if plain else source if whole != source else _dotted(whole, asked.table)
-        near = relative(whole, asked.path)
+        folder = asked.path.rpartition("/")[0]
+        if (
+            plain
+            and dotted is not None
+            and _is_script(whole, dotted, [where for where, one in said if one == dotted])
+            and not whole.startswith(f"/{folder}/" if folder else "/")
+        ):
+            return None
+        near = relative(whole, asked.path, _outermost(asked))
+        if dotted is None and near is None:
+            return _flat(whole, asked)
         if dotted is None or near is None:
             return dotted or near
         top = dotted.partition(".")[0]
@@ -196,7 +214,6 @@ class PythonImports(ImportSyntax):
             for line in asked.lines
             if line.form == "from" and (line.source[:1] == "." or self.is_own(line.source, asked.table))
         ]
-        folder = asked.path.rpartition("/")[0]
         beside = [one for where, one in said if where.rpartition("/")[0] == folder]
         votes = own or beside or [one for _, one in said]
         return near if 2 * sum(one.startswith(".") for one in votes) > len(votes) else dotted
@@ -258,14 +275,67 @@ def absolute(source: str, path: str) -> str:
     return str(folder.joinpath(*source[dots:].split("."))) if source[dots:] else str(folder)
 
 
-def relative(target: str, path: str) -> str | None:
-    """The relative source of a module at a path; None where it lies too far away."""
+def relative(target: str, path: str, outermost: str | None) -> str | None:
+    """The relative source of a module at a path; None outside of the folder `outermost`."""
     folder, wanted = PurePosixPath("/", path).parent, PurePosixPath(target)
-    for dots in range(1, 8):
+    dots = 1
+    while outermost is not None and folder.is_relative_to(outermost):
         if wanted.is_relative_to(folder):
             return "." * dots + ".".join(wanted.relative_to(folder).parts)
-        folder = folder.parent
+        if folder == folder.parent:
+            break
+        folder, dots = folder.parent, dots + 1
     return None
+
+
+def _outermost(asked: NameSought) -> str | None:
+    """The folder that the relative imports of a file may reach: of its topmost package, or as far as its own reach.
+
+    None where it may have none.
+    """
+    paths = {*asked.table.paths(), asked.path}
+    folder, packages = PurePosixPath("/", asked.path).parent, 0
+    while str(folder) != "/" and f"{folder / '__init__.py'}"[1:] in paths:
+        folder, packages = folder.parent, packages + 1
+    own = max((len(one.source) - len(one.source.lstrip(".")) for one in asked.lines), default=0)
+    parents = PurePosixPath("/", asked.path).parents
+    reach = min(max(own, packages), len(parents))
+    return str(parents[reach - 1]) if reach else None
+
+
+def _flat(module: str, asked: NameSought) -> str | None:
+    """The name of a module beside a script, outside of packages; None where files import by the folder's name."""
+    folder, _, name = module.rpartition("/")
+    if folder != f"/{asked.path}".rpartition("/")[0] or name in sys.stdlib_module_names:
+        return None
+    tops = {part + "." for part in folder.split("/") if part}
+    files = (asked.table.facts(one) for one in asked.table.paths())
+    sources = (one.spelled for facts in files if facts is not None for one in facts.imported)
+    return None if tops and any(one.startswith(tuple(tops)) or one + "." in tops for one in sources) else name
+
+
+def _is_script(module: str, dotted: str, users: Sequence[str]) -> bool:
+    """Whether only scripts beside a module import it by this name."""
+    folder = module[: -len(dotted) - 1]
+    return bool(folder) and all(f"/{one}".rpartition("/")[0] == folder for one in users)
+
+
+def _is_odd(module: str, path: str, users: Sequence[str]) -> bool:
+    """Whether a file of this kind does not import from such a module: production code from tests, or from `setup`."""
+    name = module.rpartition("/")[2]
+    if not users:
+        return name in _NEVER_SOURCES or _TEST_FILE.fullmatch(name) is not None or _is_test(module) > _is_test(path)
+    return _is_test(module) and not _is_test(path) and all(map(_is_test, users))
+
+
+def _is_test(path: str) -> bool:
+    *folders, name = path.removesuffix(".py").split("/")
+    return not {"tests", "test"}.isdisjoint(folders) or _TEST_FILE.fullmatch(name) is not None
+
+
+def _can_be_written(source: str) -> bool:
+    parts = source.lstrip(".").split(".") if source.strip(".") else []
+    return all(one.isidentifier() and not keyword.iskeyword(one) for one in parts)
 
 
 def _path_of(source: str, table: SourceTable) -> str | None:
