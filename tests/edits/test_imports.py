@@ -295,6 +295,19 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "use std::collections::HashMap;\n#[cfg(unix)] use std::fmt;\n",
         ),
         (RUST, "src/a.rs", "/// Counts.\nfn f(a: HashMap<u8, u8>) {}\n", "use std::collections::HashMap;\n\n/// C"),
+        # the imports of an inline module
+        (
+            RUST,
+            "src/a.rs",
+            "mod tests {\n    use std::io;\n\n    fn f(a: HashMap<u8, Price>) {} }\n",
+            "mod tests {\n    use std::collections::HashMap;\n    use std::io;\n\n    use crate::money::Price;\n\n",
+        ),
+        (
+            RUST,
+            "src/a.rs",
+            "fn f(a: Price) {}\n\nmod b {\n    use super::*;\n    use std::io;\n    fn f(a: HashMap<Price, u8>) {} }\n",
+            "use crate::money::Price;\n\nfn f(a: Price) {}\n\nmod b {\n    use super::*;\n    use std::collections::",
+        ),
         # cgo reads the comment above its import
         (
             GO,
@@ -396,6 +409,11 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (GO, "money/b.go", "package money\n\nvar x = money.Format\n"),  # its own package
         ({**GO, "c.go": 'package shop\n\nimport "C"\n'}, "b.go", "package shop\n\nvar x = C.x()\n"),
         (RUST, "src/a.rs", "struct Price;\nfn f(p: Price) {}\n"),
+        (RUST, "src/a.rs", "use std::fmt;\n\nmod tests {\n    fn f(a: HashMap<u8, u8>) {} }\n"),
+        (RUST, "src/a.rs", "mod tests {\n    use b::*;\n    use std::io;\n    fn f(a: HashMap<u8, u8>) {} }\n"),
+        ({**RUST, "src/bin/tool.rs": "pub fn run() {}\n"}, "src/a.rs", "fn f() { run() }\n"),  # another crate
+        (RUST, "src/bin/tool.rs", "fn f(a: Price) {}\n"),
+        (RUST, "src/main.rs", "fn f(a: Price) {}\n"),
         (JAVA, "src/shop/Line.java", "package shop;\n\nclass Line { Cart cart; }\n"),  # of its own package
         (JAVA, "src/shop/Line.java", "package shop;\n\nimport java.util.*;\n\nclass Line { List x; }\n"),
         (C, "b.c", '#include "all.h"\n\nint b(int s) { return clamp_to(s, MOST); }\n'),

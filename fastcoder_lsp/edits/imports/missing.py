@@ -28,12 +28,16 @@ _NAME: Final = re.compile(r"(?<![\w$])[^\W\d][\w$]*")
 
 
 class MissingImport(NamedTuple):
-    """A name that a file lacks, its target, the source as the file spells it, and where the file uses the name."""
+    """A name that a file lacks, its target, the source as the file spells it, and where the file uses the name.
+
+    `home` is the beginning of the part of the text whose imports bind it there.
+    """
 
     name: str
     target: ImportTarget
     spelled: str
     used_at: int
+    home: int = 0
 
 
 class AddedImports(NamedTuple):
@@ -102,14 +106,16 @@ class ImportSearch:
                 syntax.names_files
                 and target is None
                 and syntax.is_elsewhere(asked)
-                and self._used_at(text, name, -1, lines) >= 0
+                and self._uses(text, name, -1, lines)
             ):
                 return []  # the file that gives this name may give the others, too
             if target is None or syntax.is_global(target, lines) or self._is_other(text, name, target):
                 continue
-            at = self._used_at(text, name, cursor, lines)
-            if at >= 0 and (spelled := syntax.spelled(target, asked)) is not None:
-                found.append(MissingImport(name, target, spelled, at))
+            uses = self._uses(text, name, cursor, lines)
+            if uses and (spelled := syntax.spelled(target, asked)) is not None:
+                home = self._home(text, lines, uses)
+                if not home or not spelled.startswith("super"):  # another module's parent is another one
+                    found.append(MissingImport(name, target, spelled, uses[0], home))
         each = dict.fromkeys(one.target for one in found)
         fewest = syntax.fewest(list(each), table)
         return [one for one in found if one.target in fewest]
@@ -118,9 +124,15 @@ class ImportSearch:
         """The text with some imports added."""
         single = self._has_single_lines(text)
         by_target = {one[1:3] if self._syntax.names_files else one[:3]: one for one in lacking}
-        for name, target, spelled, _ in by_target.values():
-            places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own, single=single)
-            text = apply(text, [places.added(name, target, spelled)])
+        moved = list[tuple[int, int]]()
+        for name, target, spelled, _, home in by_target.values():
+            at = home
+            for place, more in moved:
+                at += more * (place < at)
+            places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own, at, single=single)
+            edit = places.added(name, target, spelled)
+            moved.append((edit.start, len(edit.text) - (edit.end - edit.start)))
+            text = apply(text, [edit])
         return text
 
     def _is_other(self, text: str, name: str, target: ImportTarget) -> bool:
@@ -135,19 +147,27 @@ class ImportSearch:
             return bool(attributes) and not modules.isdisjoint({*known, *(attributes & {name})})
         return any(one.source.rpartition(".")[2] in attributes for one in others if "." in one.source)
 
-    def _used_at(self, text: str, name: str, cursor: int, lines: Sequence[ImportLine]) -> int:
-        """The offset of a use of the name as an imported one; -1 where there is none, or the text binds it."""
-        used = -1
+    def _uses(self, text: str, name: str, cursor: int, lines: Sequence[ImportLine]) -> list[int]:
+        """The offsets of the uses of the name as an imported one; none where the text binds it."""
+        found = list[int]()
         for at in unbound_uses(text, self._language, name) or self._syntax.exported(text, name):
             end, start = at + len(name), text.rfind("\n", 0, at) + 1
             stop = text.find("\n", end)
             if any(line.start <= at < line.end for line in lines):
                 continue
             if self._syntax.is_use(text[start:at], name, text[end : stop if stop >= 0 else len(text)]):
-                used = at if used < 0 else used
                 if end == cursor and self._table.longer(name):
-                    return -1
-        return used
+                    return []
+                if self._syntax.homes(text, lines, at):
+                    found.append(at)
+        return found
+
+    def _home(self, text: str, lines: Sequence[ImportLine], uses: Sequence[int]) -> int:
+        """The nearest part of the text whose imports bind a name where it is used first, and in most other places."""
+        homes, *others = [self._syntax.homes(text, lines, at) for at in uses]
+        for other in others:
+            homes = [one for one in homes if one in other] or homes
+        return homes[0]
 
     def _has_single_lines(self, text: str) -> bool:
         """Whether each statement imports one name: in the file, or in most of the nearest folder that shows it."""

@@ -35,7 +35,10 @@ def code_statements(syntax: ImportSyntax, text: str, language: str) -> list[Impo
 
 
 class ImportPlaces:
-    """The imports of one text, and the edits that add to them. `single`: each statement imports one name."""
+    """The imports of one text, and the edits that add to them.
+
+    `home`: the beginning of the part of the text that wants them; `single`: each statement imports one name.
+    """
 
     def __init__(
         self,
@@ -44,13 +47,14 @@ class ImportPlaces:
         language: str,
         path: str,
         is_own: Callable[[str], bool],
+        home: int = 0,
         *,
         single: bool = False,
     ) -> None:
         self._single = single
         self._syntax, self._text, self._path, self._is_own = syntax, text, path, is_own
         self.lines = code_statements(syntax, text, language)
-        self._top = _at_the_top(text, [line for line in self.lines if not line.guarded])
+        self._top = _at_the_top(text, syntax.of_home(text, self.lines, home))
         self._groups = _grouped(text, self._top)
 
     def added(self, name: str, target: ImportTarget, source: str) -> Edit:

@@ -1,8 +1,10 @@
 """Rust's `use` declarations."""
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from typing_extensions import override
 
@@ -18,6 +20,7 @@ from fastcoder_lsp.edits.imports.values import (
     line_end,
     without_comments,
 )
+from fastcoder_lsp.edits.syntax_tree import parsed
 from fastcoder_lsp.edits.values import Edit
 
 _USE: Final = re.compile(
@@ -171,6 +174,32 @@ _UNKNOWN: Final = "crate@?"  # a crate whose files are in no folder `src`
 _WIDEST: Final = 100
 
 
+class InlineModule(NamedTuple):
+    """The body of a `mod x { … }`, and where the `use` declarations begin that are directly in it."""
+
+    start: int
+    end: int
+    uses: tuple[int, ...]
+
+    def direct(self, lines: Sequence[ImportLine]) -> list[ImportLine]:
+        """Those of a text's statements that are directly in the module."""
+        own = (line for line in lines if any(line.start <= use < line.end for use in self.uses))
+        return [replace(line, guarded=False) for line in own]
+
+
+@lru_cache(maxsize=2)
+def _modules(text: str) -> list[InlineModule]:
+    found, rest = list[InlineModule](), [tree.root] if (tree := parsed(text, "rust")) is not None else []
+    while rest:
+        for node in rest.pop().named_children:
+            body = node.child_by_field_name("body") if node.type == "mod_item" else None
+            if body is not None:
+                uses = (one.start_byte for one in body.named_children if one.type == "use_declaration")
+                found.append(InlineModule(body.start_byte + 1, body.end_byte, tuple(uses)))
+                rest.append(body)
+    return found
+
+
 def _names_first(member: str) -> tuple[object, ...]:
     """rustfmt's order: modules and functions, types, constants."""
     word = member.split(" ", maxsplit=1)[0]
@@ -258,7 +287,9 @@ class RustImports(ImportSyntax):
             both = sorted([text[last : only.end].strip(), added], key=lambda one: (one[:1].isupper(), one))
             return Edit(last, only.end, f"{{{', '.join(both)}}}")
         edit = self.added_member(text, line, added)
-        if edit is None or "\n" in text[line.start : line.end] or line.end - line.start + len(edit.text) <= _WIDEST:
+        begins = text.rfind("\n", 0, line.start) + 1
+        fits = edit is not None and line.end - begins + len(edit.text) <= _WIDEST
+        if edit is None or fits or begins < line.start or "\n" in text[line.start : line.end]:
             return edit
         start, end = line.members
         inner = text[start : edit.start] + edit.text + text[edit.end : end]
@@ -291,8 +322,29 @@ class RustImports(ImportSyntax):
 
     @override
     def hides(self, line: ImportLine) -> bool:
+        return not line.guarded and self._may_hide(line)
+
+    def _may_hide(self, line: ImportLine) -> bool:
         last = re.sub(r"\s+", "", line.spelling).removesuffix("::*").rpartition("::")[2]
-        return not line.guarded and not last[:1].isupper()  # an enum binds its own variants
+        return not last[:1].isupper()  # an enum binds its own variants
+
+    @override
+    def homes(self, text: str, lines: Sequence[ImportLine], at: int) -> list[int]:
+        found = list[int]()
+        inside = [one for one in _modules(text) if one.start <= at < one.end]
+        for module in sorted(inside, key=lambda one: -one.start):
+            own = module.direct(lines)
+            above = [line for line in own if re.sub(r"\s+", "", line.spelling) == "super::*"]
+            if own and not any(line.everything for line in own if line not in above and self._may_hide(line)):
+                found.append(module.start)
+            if not above:
+                return found
+        return [*found, 0]
+
+    @override
+    def of_home(self, text: str, lines: Sequence[ImportLine], home: int) -> list[ImportLine]:
+        module = next((one for one in _modules(text) if home and one.start == home), None)
+        return super().of_home(text, lines, home) if module is None else module.direct(lines)
 
     @override
     def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
@@ -304,6 +356,10 @@ class RustImports(ImportSyntax):
         if crate != module.partition("::")[0] or source == module:
             return None
         own = [line.source for line in asked.lines if not line.guarded]
+        if asked.path.endswith("/main.rs") and not any(one.startswith("crate") for one in own):
+            library = asked.path.removesuffix("main.rs") + "lib.rs"
+            if asked.table.facts(library) is not None:  # the module may be in that crate only
+                return None
         parent = module.rpartition("::")[0]
         uses_super = any(one.startswith("super") for one in own) and not any(one.startswith("crate") for one in own)
         if uses_super and (source == parent or source.startswith(parent + "::")):
@@ -400,6 +456,8 @@ def module_of(path: str) -> str:
     if not found:
         return f"{_UNKNOWN}::" + path.removesuffix(".rs").replace("/", "::")
     parts = tail.removesuffix(".rs").split("/")
+    if parts[0] == "bin" and len(parts) > 1 and parts[1] != "mod":  # a crate of its own
+        head, parts = f"{head}/src/bin/{parts[1]}", parts[2:] or ["main"]
     if parts[-1] in ("mod", "lib", "main"):
         parts.pop()
     return "::".join((f"crate@{head}", *parts))

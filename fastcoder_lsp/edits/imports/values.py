@@ -116,6 +116,14 @@ class ImportSyntax(ABC):
         """Whether a statement that imports everything may bind any name."""
         return True
 
+    def homes(self, _text: str, _lines: Sequence[ImportLine], _at: int) -> list[int]:
+        """The beginnings of the parts of a text whose imports bind a name at an offset, the nearest first."""
+        return [0]
+
+    def of_home(self, _text: str, lines: Sequence[ImportLine], _home: int) -> list[ImportLine]:
+        """The statements that another import in the part of a text beginning at `home` joins."""
+        return [line for line in lines if not line.guarded]
+
     def is_global(self, _target: ImportTarget, _lines: Sequence[ImportLine]) -> bool:
         """Whether a target often needs no import, as far as the file's imports tell."""
         return False
