@@ -47,6 +47,16 @@ SETUP = {
     "app/side.py": "def run_side(): pass\n",
     "app/main.py": "from app.other import x\n",
 }
+GUARDED = {
+    "m/__init__.py": "",
+    "m/order.py": "from m.user import User\n\n\nclass Order:\n    pass\n\n\nclass Item:\n    pass\n",
+    **dict.fromkeys(
+        ("m/pay.py", "m/ship.py"),
+        "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from m.order import Order\n",
+    ),
+}
+"""An import at run time is circular."""
+GUARD = "from __future__ import annotations\n\nfrom typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n"
 SCRIPT = {
     "src/dates.ts": "export function formatDay(d: Date) {}\nexport type Day = string;\nexport default class Clock {}\n",
     "src/list.ts": "import Clock, { formatDay } from './dates';\nimport type { Day } from './dates';\n",
@@ -199,6 +209,19 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
         ),
         (SETUP, "proj/deep/a.py", "from .. import b\n\nPrice()\n", "from .. import b\nfrom ..money import Price\n\n"),
         (SETUP, "proj/deep/a.py", "Price()\n", "from proj.money import Price\n\n"),
+        # as the others, below `if TYPE_CHECKING`
+        (
+            GUARDED,
+            "m/user.py",
+            f"{GUARD}    from m.pay import pay\n\n\ndef f(o: Order) -> None: ...\n",
+            f"{GUARD}    from m.order import Order\n    from m.pay import pay\n\n\n",
+        ),
+        (
+            GUARDED,
+            "m/user.py",
+            f"{GUARD}    from m.order import Item\n\n\ndef f(o: Order) -> None: ...\n",
+            f"{GUARD}    from m.order import Item, Order\n\n\n",
+        ),
         # after a docstring, and several at once
         (
             PYTHON,
@@ -389,6 +412,11 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (PYTHON, "shop/a.py", "try:\n    import json\nexcept ImportError:\n    pass\njson.dumps(1)\n"),
         ({**PYTHON, "shop/euro.py": MONEY}, "shop/b.py", "def g():\n    unknown(1)\n"),
         ({"a.py": MONEY, "b.py": MONEY}, "c.py", "format_money(1)\n"),  # two files define it
+        # circular at run time, evaluated, or without a block
+        (GUARDED, "m/user.py", f"{GUARD}    from m.pay import pay\n\n\nx = Order()\n"),
+        (GUARDED, "m/user.py", f"{GUARD}    from m.pay import pay\n\n\ndef f(o: Order): return Order\n"),
+        (GUARDED, "m/user.py", f"{GUARD[35:]}    from m.pay import pay\n\n\ndef f(o: Order): ...\n"),
+        (GUARDED, "m/user.py", "from __future__ import annotations\n\ndef f(o: Order): ...\n"),
         # a module that the file cannot or does not import from
         (SETUP, "proj/a.py", "build_it()\n"),
         (SETUP, "proj/a.py", "tests_helper()\n"),

@@ -13,7 +13,7 @@ from fastcoder_lsp.edits.imports.facts import ImportTarget
 from fastcoder_lsp.edits.imports.languages import syntax_of
 from fastcoder_lsp.edits.imports.place import ImportPlaces, code_statements
 from fastcoder_lsp.edits.imports.table import ImportTable
-from fastcoder_lsp.edits.imports.uses import unbound_uses
+from fastcoder_lsp.edits.imports.uses import in_types, unbound_uses
 from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.values import Edit, EditQuestion
@@ -112,7 +112,9 @@ class ImportSearch:
             if target is None or syntax.is_global(target, lines) or self._is_other(text, name, target):
                 continue
             uses = self._uses(text, name, cursor, lines)
-            if uses and (spelled := syntax.spelled(target, asked)) is not None:
+            if uses and target.kind == "type":
+                target = syntax.fitting(target, asked, typed=in_types(text, self._language, name))
+            if target is not None and uses and (spelled := syntax.spelled(target, asked)) is not None:
                 home = self._home(text, lines, uses)
                 if not home or not spelled.startswith("super"):  # another module's parent is another one
                     found.append(MissingImport(name, target, spelled, uses[0], home))
@@ -124,20 +126,20 @@ class ImportSearch:
         """The text with some imports added."""
         single = self._has_single_lines(text)
         by_target = {one[1:3] if self._syntax.names_files else one[:3]: one for one in lacking}
-        moved = list[tuple[int, int]]()
+        moved, mine = list[tuple[int, int]](), self._is_own
         for name, target, spelled, _, home in by_target.values():
             at = home
             for place, more in moved:
                 at += more * (place < at)
-            places = ImportPlaces(self._syntax, text, self._language, self._path, self._is_own, at, single=single)
-            edit = places.added(name, target, spelled)
+            places = ImportPlaces(self._syntax, text, self._language, self._path, mine, target, at, single=single)
+            edit = places.added(name, spelled)
             moved.append((edit.start, len(edit.text) - (edit.end - edit.start)))
             text = apply(text, [edit])
         return text
 
     def _is_other(self, text: str, name: str, target: ImportTarget) -> bool:
         """Whether the text uses members of the name that another import of it has."""
-        others = {one.target for _, one in self._table.imported(name)} - {target}
+        others = {one.target._replace(kind="") for _, one in self._table.imported(name)} - {target._replace(kind="")}
         if self._language != "python" or not others:
             return False
         attributes = set(re.findall(rf"(?<![\w.]){re.escape(name)}\.(\w+)", text))

@@ -35,9 +35,9 @@ def code_statements(syntax: ImportSyntax, text: str, language: str) -> list[Impo
 
 
 class ImportPlaces:
-    """The imports of one text, and the edits that add to them.
+    """The imports of one text, and the edits that add one of a target.
 
-    `home`: the beginning of the part of the text that wants them; `single`: each statement imports one name.
+    `home`: the beginning of the part of the text that wants it; `single`: each statement imports one name.
     """
 
     def __init__(
@@ -47,18 +47,20 @@ class ImportPlaces:
         language: str,
         path: str,
         is_own: Callable[[str], bool],
+        target: ImportTarget,
         home: int = 0,
         *,
         single: bool = False,
     ) -> None:
-        self._single = single
+        self._single, self._target = single, target
         self._syntax, self._text, self._path, self._is_own = syntax, text, path, is_own
         self.lines = code_statements(syntax, text, language)
-        self._top = _at_the_top(text, syntax.of_home(text, self.lines, home))
+        self._top = _at_the_top(text, syntax.siblings(self.lines, target) or syntax.of_home(text, self.lines, home))
         self._groups = _grouped(text, self._top)
 
-    def added(self, name: str, target: ImportTarget, source: str) -> Edit:
-        """The edit that imports a target, whose source is spelled like this, under a name."""
+    def added(self, name: str, source: str) -> Edit:
+        """The edit that imports the target, whose source is spelled like this, under a name."""
+        target = self._target
         form = self._syntax.form(target)
         same = [line for line in self._top if line.source == source and line.form == form]
         if len({line.start for line in same}) == 1 and not (self._single and len(same[0].names) == 1):

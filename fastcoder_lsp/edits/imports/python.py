@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -31,6 +32,9 @@ _STATEMENT: Final = re.compile(
     r"^(?P<indent>[ \t]*)(?:from[ \t]+(?P<source>\.*[ \t]*[\w.]*)[ \t]+import[ \t]*"
     r"(?:\((?P<list>[^()]*)\)|(?P<names>(?:[^\n#;\\(]|\\\n)+))|import[ \t]+(?P<modules>(?:[^\n#;\\]|\\\n)+))",
     re.MULTILINE,
+)
+_TYPE_BLOCK: Final = re.compile(
+    r"^if[ \t]+(?:\w+\.)?TYPE_CHECKING[ \t]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t][^\n]*(?:\n|\Z)|\n)*", re.MULTILINE
 )
 _MEMBER: Final = re.compile(r"(\*|\w+)(?:[ \t\\\n]+as[ \t\\\n]+(\w+))?")
 _MODULE: Final = re.compile(r"([\w.]+)(?:[ \t]+as[ \t]+(\w+))?")
@@ -94,7 +98,12 @@ class PythonImports(ImportSyntax):
 
     @override
     def statements(self, text: str) -> list[ImportLine]:
-        return [line for found in _STATEMENT.finditer(text) for line in self._lines(text, found)]
+        blocks = [found.span() for found in _TYPE_BLOCK.finditer(text)] if "TYPE_CHECKING" in text else []
+        lines = (line for found in _STATEMENT.finditer(text) for line in self._lines(text, found))
+        return [
+            _typed(line) if line.guarded and any(start < line.start < end for start, end in blocks) else line
+            for line in lines
+        ]
 
     def _lines(self, text: str, found: "re.Match[str]") -> Iterator[ImportLine]:
         start, guarded = found.end("indent"), bool(found["indent"])
@@ -133,7 +142,7 @@ class PythonImports(ImportSyntax):
 
     @override
     def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
-        return ImportTarget(absolute(line.source, path), name.member)
+        return ImportTarget(absolute(line.source, path), name.member, name.kind)
 
     @override
     def category(self, line: ImportLine, path: str, is_own: Callable[[str], bool]) -> int:
@@ -154,7 +163,8 @@ class PythonImports(ImportSyntax):
 
     @override
     def extended(self, text: str, line: ImportLine, name: str, target: ImportTarget) -> Edit | None:
-        if line.form != "from" or not target.member or line.everything or line.guarded or line.members is None:
+        guarded = line.guarded and target.kind != "type"
+        if line.form != "from" or not target.member or line.everything or guarded or line.members is None:
             return None
         edit = self.added_member(text, line, self.member_text(name, target))
         start, end = line.members
@@ -163,9 +173,23 @@ class PythonImports(ImportSyntax):
         inner = text[start : edit.start] + edit.text + text[edit.end : end]
         if inner.rstrip().endswith("\\") or text[end : end + 1] not in ("", ")", "\n"):
             return edit
-        members = "".join(f"    {one.strip()},\n" for one in inner.split(",") if one.strip())
+        lead = text[text.rfind("\n", 0, line.start) + 1 : line.start]
+        members = "".join(f"{lead}    {one.strip()},\n" for one in inner.split(",") if one.strip())
         bracket = text[start - 1] == "("
-        return Edit(start - bracket, end + bracket, f"(\n{members})")
+        return Edit(start - bracket, end + bracket, f"(\n{members}{lead})")
+
+    @override
+    def fitting(self, target: ImportTarget, asked: NameSought, *, typed: bool) -> ImportTarget | None:
+        lazy = any(
+            line.source == "__future__" and any(one.name == "annotations" for one in line.names) for line in asked.lines
+        )
+        if typed and lazy and self.siblings(asked.lines, target):
+            return target
+        return None if all(one.target.kind == "type" for _, one in asked.said) else target._replace(kind="")
+
+    @override
+    def siblings(self, lines: Sequence[ImportLine], target: ImportTarget) -> list[ImportLine]:
+        return [line for line in lines if target.kind == "type" and any(one.kind == "type" for one in line.names)]
 
     @override
     def is_use(self, before: str, name: str, after: str) -> bool:
@@ -247,6 +271,11 @@ class PythonImports(ImportSyntax):
         most = 3 if re.match(r"(?:async |def |class |@)", rest) else 2
         lead = "\n" if at and text[:at].strip() else ""
         return at, lead, "\n" * max(most - blank, 1) if rest else "\n"
+
+
+def _typed(line: ImportLine) -> ImportLine:
+    """A statement of a block for type checkers."""
+    return replace(line, names=tuple(one._replace(kind="type") for one in line.names))
 
 
 def _in_single_lines(lines: Sequence[ImportLine]) -> bool | None:

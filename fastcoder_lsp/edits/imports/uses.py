@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from fastcoder_lsp.edits.names import scopes_of
-from fastcoder_lsp.edits.syntax_tree import quoting
+from fastcoder_lsp.edits.syntax_tree import parsed, quoting
 
 _BY_WORDS: Final = frozenset({"php", "ruby", "c", "cpp", "cuda-cpp"})
 _MOST_USES: Final = 1_000
@@ -41,6 +41,17 @@ def unbound_uses(text: str, language: str, name: str) -> list[int]:
         places = [one.start() for one in re.finditer(rf"(?<![\w$]){word}(?![\w$])", text)]
         return [at for at in places[:_MOST_USES] if not quoted(at)]
     return []
+
+
+def in_types(text: str, language: str, name: str) -> bool:
+    """Whether all uses of a name that nothing binds are in annotations or other types."""
+    tree, spans = parsed(text, language), [(at, at + len(name)) for at in unbound_uses(text, language, name)]
+    if tree is None:
+        return False
+    kinds = ([step.kind for step in path] for _, _, path in tree.paths(spans, lambda *_: 0, 0))
+    if language == "python":
+        return all("type" in one for one in kinds)
+    return all(one[-1] == "type_identifier" or "type_query" in one for one in kinds)
 
 
 @lru_cache(maxsize=2)

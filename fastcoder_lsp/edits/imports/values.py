@@ -128,6 +128,14 @@ class ImportSyntax(ABC):
         """Whether a target often needs no import, as far as the file's imports tell."""
         return False
 
+    def fitting(self, target: ImportTarget, _asked: "NameSought", *, typed: bool) -> ImportTarget | None:
+        """A target of kind `type` as its uses need it, which are all in types (`typed`) or not; None if none fits."""
+        return target if typed else target._replace(kind="")
+
+    def siblings(self, _lines: Sequence[ImportLine], _target: ImportTarget) -> list[ImportLine]:
+        """The statements of a block that an import of a target belongs to; none where it belongs to none."""
+        return []
+
     def is_own(self, _source: str, _table: "SourceTable") -> bool:
         """Whether a source is the repository's."""
         return False
