@@ -261,6 +261,50 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "const os = require('os');\n\nfs.read(join('a'));\n",
             "const fs = require('fs');\nconst os = require('os');\nconst { join } = require('path');\n\n",
         ),
+        # below what runs first
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import './polyfill';\n\nformatDay(1);\n",
+            "import './polyfill';\nimport { formatDay } from './dates';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import './polyfill';\nimport x from 'x';\n\nformatDay(1);\n",
+            "import './polyfill';\nimport x from 'x';\nimport { formatDay } from './dates';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import 'reflect-metadata';\nimport { a } from './zoo';\n\nformatDay(1);\n",
+            "import 'reflect-metadata';\nimport { formatDay } from './dates';\nimport { a } from './zoo';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import { a } from './dates';\nimport './run';\n\nformatDay(1);\n",
+            "import { a, formatDay } from './dates';\nimport './run';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import { a } from './zoo';\nimport './page.css';\n\nformatDay(1);\n",
+            "import { formatDay } from './dates';\nimport { a } from './zoo';\nimport './page.css';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "const page = `\nimport './a';\n`;\nformatDay(page);\n",
+            "import { formatDay } from './dates';\n\nconst page",
+        ),
+        # a comment stays with its name
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import {\n  a, // a\n  b // b\n} from './dates';\n\nformatDay(1);\n",
+            "import {\n  a, // a\n  b, // b\n  formatDay\n} from './dates';\n\n",
+        ),
         (
             GO,
             "b.go",
@@ -433,6 +477,12 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (SCRIPT, "src/page.ts", "const x = { formatDay: 1 };\n"),
         (SCRIPT, "src/page.ts", "const formatDay = 1; formatDay();\n"),
         (SCRIPT, "src/page.ts", "export { formatDay } from './dates';\n"),
+        (SCRIPT, "src/page.mjs", "fs.read();\n"),
+        (SCRIPT, "src/page.mts", "fs.read();\n"),
+        (SCRIPT, "src/page.ts", "fs.read();\n"),
+        (SCRIPT, "src/page.js", "import a from 'a';\n\nfs.read();\n"),
+        (SCRIPT, "src/page.js", "export const a = 1;\nfs.read();\n"),
+        (SCRIPT, "src/page.cjs", "formatDay(1);\n"),
         (GO, "b.go", "package shop\n\nfunc f(strings T) { strings.Do() }\n"),
         (GO, "money/b.go", "package money\n\nvar x = money.Format\n"),  # its own package
         ({**GO, "c.go": 'package shop\n\nimport "C"\n'}, "b.go", "package shop\n\nvar x = C.x()\n"),
@@ -501,6 +551,8 @@ def test_a_deleted_last_use_takes_its_import_along(path: str, text: str, old: st
         ("pkg/__init__.py", "import json\n", "json.dumps(1)\n"),
         ("a.py", "import json\n\n__all__ = ['json']\n", "json.dumps(1)\n"),
         ("a.py", "try:\n    import json\nexcept ImportError:\n    pass\n", "json.dumps(1)\n"),
+        ("a.tsx", "import React from 'react';\n\nexport const B = () => <div/>;\n", "React.memo(1)\n"),
+        ("a.jsx", "import React from 'react';\n\nexport const B = () => <>a</>;\n", "React.memo(1)\n"),
         ("a.rs", "use std::io::Read;\n", "fn f<R: Read>(r: R) {}\n"),
         ("a.rs", "#[cfg(unix)]\nuse std::fmt;\n", "fn f(r: fmt::Error) {}\n"),
     ],

@@ -56,7 +56,7 @@ class ImportPlaces:
         self._syntax, self._text, self._path, self._is_own = syntax, text, path, is_own
         self.lines = code_statements(syntax, text, language)
         self._top = _at_the_top(text, syntax.siblings(self.lines, target) or syntax.of_home(text, self.lines, home))
-        self._groups = _grouped(text, self._top)
+        self._groups = _grouped(text, syntax.sorted_with(self._top))
 
     def added(self, name: str, source: str) -> Edit:
         """The edit that imports the target, whose source is spelled like this, under a name."""

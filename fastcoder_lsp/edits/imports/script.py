@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -211,6 +212,8 @@ _LOCAL: Final = re.compile(r"\.{1,2}(?:/|$)")
 _HEAD: Final = re.compile(
     r"(?:#![^\n]*\n)?(?:\s*(?://[^\n]*|/\*.*?\*/)[ \t]*\n)*(?:\s*['\"]use \w+['\"];?[ \t]*\n)*", re.DOTALL
 )
+_STYLE: Final = re.compile(r"\.(?:css|less|sass|scss|styl)(?:\?.*)?$")
+_MODULES: Final = frozenset({".mjs", ".mts", ".cts", ".ts", ".tsx"})
 _WIDEST: Final = 100
 
 
@@ -381,6 +384,22 @@ class ScriptImports(ImportSyntax):
         return target.source in _RUNNERS and all(line.source != target.source for line in lines)
 
     @override
+    def chosen(self, asked: NameSought) -> ImportTarget | None:
+        if (module := _is_module(asked)) is not None:
+            said = [(where, one) for where, one in asked.said if (one.target.kind != "require") == module]
+            if asked.said and not said:
+                return None
+            asked = replace(asked, said=said)
+        return super().chosen(asked)
+
+    @override
+    def sorted_with(self, lines: Sequence[ImportLine]) -> list[ImportLine]:
+        found = [line for line in lines if line.names]
+        first = found[0].start if found else len(lines) and lines[-1].end
+        runs = [line.start for line in lines if not line.names and not _STYLE.search(line.source)]
+        return [line for line in lines if line.start >= max([first, *runs]) and line.start not in runs]
+
+    @override
     def is_builtin(self, name: str) -> bool:
         return name in _GLOBALS
 
@@ -388,8 +407,25 @@ class ScriptImports(ImportSyntax):
     def first_place(self, text: str) -> tuple[int, str, str]:
         head = _HEAD.match(text)
         at = head.end() if head is not None else 0
+        end = at
+        for line in self.statements(text):
+            if line.start >= end and not _COMMENT.sub("", text[end : line.start]).strip():
+                end = line.end
+        if end > at:
+            return end, "\n", ""
         rest = text[at:]
         return (at, "", "\n" if rest.startswith("\n") else "\n\n") if rest else (at, "", "\n")
+
+
+def _is_module(asked: NameSought) -> bool | None:
+    """Whether a file imports by `import`, not by `require`; None where that does not show."""
+    suffix, forms = PurePosixPath(asked.path).suffix, {line.form for line in asked.lines}
+    facts = asked.table.facts(asked.path)
+    if suffix in _MODULES or suffix == ".cjs":
+        return suffix != ".cjs"
+    if forms - {"require"} or (facts is not None and facts.defined):
+        return True
+    return False if forms else None
 
 
 def _members(inner: "re.Match[str]", begin: int, *, typed: bool) -> Iterator[BoundName]:

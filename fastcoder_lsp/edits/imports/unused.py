@@ -8,10 +8,14 @@ from fastcoder_lsp.edits.imports.place import code_statements
 from fastcoder_lsp.edits.imports.values import BoundName, ImportLine
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.values import Edit, EditQuestion
+from fastcoder_lsp.syntax import SCRIPT
 
 _MOST_TEXT: Final = 1_000_000  # characters of a document
 _NAME: Final = re.compile(r"(?<![\w$.])[^\W\d][\w$]*")
 _KEPT: Final = re.compile(r"noqa|type:\s*ignore|eslint|@ts-|nolint|import type\s*\*|#\s*isort|pragma|keep")
+_JSX: Final = re.compile(r"<(?:[A-Za-z][\w.:-]*)?(?:\s[^<>]*)?/?>")
+_FACTORIES: Final = frozenset({"React", "Fragment", "h", "jsx"})
+"""Names that JSX may use without saying them."""
 _NAMED_FILES: Final = re.compile(r"(?:^|/)(?:__init__\.pyi?|conftest\.py|index\.[cm]?[jt]sx?|mod\.rs|lib\.rs)$")
 """Files whose imports others may use."""
 
@@ -27,6 +31,8 @@ def unused_imports(question: EditQuestion) -> tuple[Edit, ...]:
         gone = {name for name in gone if name[0].islower()}
     if last.path != question.path or not gone:
         return ()
+    if question.language in SCRIPT and _JSX.search(text):
+        gone -= _FACTORIES
     gone = {name for name in gone if len(re.findall(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text)) == 1}
     after = text
     for name in sorted(gone):

@@ -124,6 +124,10 @@ class ImportSyntax(ABC):
         """The statements that another import in the part of a text beginning at `home` joins."""
         return [line for line in lines if not line.guarded]
 
+    def sorted_with(self, lines: Sequence[ImportLine]) -> list[ImportLine]:
+        """Those of the statements in order among which a new one may come."""
+        return list(lines)
+
     def is_global(self, _target: ImportTarget, _lines: Sequence[ImportLine]) -> bool:
         """Whether a target often needs no import, as far as the file's imports tell."""
         return False
@@ -193,7 +197,9 @@ class ImportSyntax(ABC):
         gap = text[text.rfind("\n", 0, names[-1].start) + 1 : names[-1].start]
         comma = re.compile(r"[ \t]*,").match(text, last)
         if comma is None:
-            return Edit(last, last, f",\n{gap}{added}")
+            stop = text.find("\n", last, end)
+            rest = text[last:stop].rstrip() if stop >= 0 else ""  # a comment of the last member's
+            return Edit(last, last + len(rest), f",{rest}\n{gap}{added}")
         stop = text.find("\n", comma.end(), end)
         at = stop if stop >= 0 else comma.end()
         return Edit(at, at, f"\n{gap}{added},")
