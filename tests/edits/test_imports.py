@@ -69,6 +69,15 @@ GO = {
     "money/money.go": "package money\n\nfunc Format() {}\n",
     "a.go": 'package shop\n\nimport (\n\t"fmt"\n\t"strings"\n\n\tyml "gopkg.in/yaml.v3"\n)\n',
 }
+GO_PARTS = {
+    "go.mod": "module example.com/shop\n",
+    "a.go": 'package shop\n\nimport (\n\t"fmt"\n\t"example.com/shop/money"\n)\n',
+    "b.go": 'package shop\n\nimport (\n\t"fmt"\n\t"example.com/shop/money"\n)\n\nvar x, y = 1, 2\n',
+    "money/money.go": "package money\n\nfunc Format() {}\n\nfunc hidden() {}\n",
+    "srv/srv.go": "package srv\n\nvar (\n\tcache, money *lru.Cache\n)\n\ntype S struct {\n\tfmt int\n}\n",
+    "srv/internal/secret/secret.go": "package secret\n\nfunc Get() {}\n",
+    "cache/cache.go": "package cache\n\nfunc New() {}\n",
+}
 RUST = {
     "src/lib.rs": "mod money;\nmod cart;\n",
     "src/money.rs": "pub struct Price;\npub fn format_money() {}\n",
@@ -323,6 +332,25 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             'package shop\n\nimport (\n\t"fmt"\n)\n\nvar x = money.Format(fmt.Sprint(1))\n',
             'package shop\n\nimport (\n\t"fmt"\n\n\t"example.com/shop/money"\n)\n\n',
         ),
+        (
+            GO_PARTS,
+            "cmd/main.go",
+            "package main\n\nvar x = fmt.Sprint(money.Format(), cache.New())\n",
+            'package main\n\nimport (\n\t"fmt"\n\n\t"example.com/shop/cache"\n\t"example.com/shop/money"\n)\n\n',
+        ),
+        (
+            GO_PARTS,
+            "money/money_test.go",
+            'package money_test\n\nimport "testing"\n\nfunc TestX(t *testing.T) { money.Format() }\n',
+            'package money_test\n\nimport (\n\t"testing"\n\n\t"example.com/shop/money"\n)\n\n',
+        ),
+        (
+            GO_PARTS,
+            "srv/sub/sub.go",
+            "package sub\n\nvar x = secret.Get()\n",
+            'package sub\n\nimport "example.com/shop/srv/internal/secret"\n\n',
+        ),
+        (GO_PARTS, "srv/b.go", "package srv\n\nvar x = fmt.Sprint()\n", 'package srv\n\nimport "fmt"\n\n'),
         (GO, "b.go", "package shop\n\nvar x = yml.Parse()\n", 'package shop\n\nimport yml "gopkg.in/yaml.v3"\n\n'),
         (
             RUST,
@@ -485,6 +513,12 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (SCRIPT, "src/page.cjs", "formatDay(1);\n"),
         (GO, "b.go", "package shop\n\nfunc f(strings T) { strings.Do() }\n"),
         (GO, "money/b.go", "package money\n\nvar x = money.Format\n"),  # its own package
+        (GO_PARTS, "c.go", "package shop\n\nvar x = secret.Get()\n"),  # internal in another tree
+        (GO_PARTS, "srv/b.go", "package srv\n\nvar x = cache.New()\n"),  # a variable of the package
+        (GO_PARTS, "srv/b.go", "package srv\n\nvar x = money.Format()\n"),
+        (GO_PARTS, "cmd/main.go", "package main\n\nvar x = money.Nonexistent()\n"),
+        (GO_PARTS, "cmd/main.go", "package main\n\nvar x = money.hidden()\n"),
+        (GO_PARTS, "other/a.go", "package other\n\nvar x = y.Format()\n"),
         ({**GO, "c.go": 'package shop\n\nimport "C"\n'}, "b.go", "package shop\n\nvar x = C.x()\n"),
         (RUST, "src/a.rs", "struct Price;\nfn f(p: Price) {}\n"),
         (RUST, "src/a.rs", "use std::fmt;\n\nmod tests {\n    fn f(a: HashMap<u8, u8>) {} }\n"),

@@ -26,11 +26,13 @@ def agreed_target(
     path: str,
     own: Collection[str] = (),
     known: Callable[[ImportTarget], bool] = lambda _: False,
+    everywhere: Callable[[ImportTarget], bool] = lambda _: False,
 ) -> ImportTarget | None:
     """The target that the files in the nearest folder with two of them agree on, or all files, or the only definition.
 
     One file alone is believed where the repository defines the name, where the target is `known`, or where the file at
-    `path` imports from the source already (`own`).
+    `path` imports from the source already (`own`). `everywhere`: whether every part of a repository may use a target
+    that several files name.
     """
     if not said:
         whole = len(defined) == 1 and defined[0].package
@@ -40,16 +42,23 @@ def agreed_target(
     own = {_same(ImportTarget(source), said, defined).source for source in own}
     for folder in (*map(str, PurePosixPath(path).parents),):
         near = [one for one in votes if folder == "." or one[0].startswith(folder + "/")]
-        if len({where for where, _, _ in near}) > 1 and (found := _most(near, votes, defined, own, path)) is not None:
+        if len({where for where, _, _ in near}) < 2:
+            continue
+        if (found := _most(near, votes, defined, own, path, everywhere)) is not None:
             return found
-    found = _most(votes, votes, defined, own, path)
+    found = _most(votes, votes, defined, own, path, everywhere)
     if found is None or len({where for where, _, _ in votes}) > 1 or known(found) or found.source in own:
         return found
     return found if any(found.source in (one.package, "") or one.member == found.member for one in defined) else None
 
 
 def _most(
-    near: Sequence[_Vote], votes: Sequence[_Vote], defined: Sequence[ImportableName], own: Collection[str], path: str
+    near: Sequence[_Vote],
+    votes: Sequence[_Vote],
+    defined: Sequence[ImportableName],
+    own: Collection[str],
+    path: str,
+    everywhere: Callable[[ImportTarget], bool],
 ) -> ImportTarget | None:
     """The target of nearly all votes of some files, unless as many other files define the name, or one that is nearer.
 
@@ -80,7 +89,8 @@ def _most(
     others = [one for one in defined if not (one.package and _related(one.package, best.source))]
     if most <= len(others) or any(_is_nearer(one.package, best.source, path) for one in others):
         return None
-    if not best.source.startswith(("/", *_STANDARD)) and len(others) == len(defined):
+    anywhere = best.source.startswith(("/", *_STANDARD)) or (most > 1 and everywhere(best))
+    if not anywhere and len(others) == len(defined):
         area = _area(path)
         if all(_area(where) != area for where, target, _ in votes if target == best):
             return None

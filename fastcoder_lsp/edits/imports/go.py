@@ -23,12 +23,17 @@ from fastcoder_lsp.edits.imports.values import (
 _BLOCK: Final = re.compile(r"^import[ \t]*(?:\((?P<list>[^)]*)\)|(?P<one>(?:[\w.]+[ \t]+)?\"[^\"\n]+\"))", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^[ \t]*(?:(?P<alias>[\w.]+)[ \t]+)?\"(?P<source>[^\"\n]+)\"", re.MULTILINE)
 _PACKAGE: Final = re.compile(r"^package[ \t]+(\w+)[^\n]*\n?", re.MULTILINE)
-_TOP: Final = re.compile(r"^(?:func|var|const|type)[ \t]+(\w+)|^\t(\w+)[ \t]+(?:[\w.*\[\]]+[ \t]+)?=", re.MULTILINE)
+_NAMES: Final = r"(\w+(?:[ \t]*,[ \t]*\w+)*)"
+_TOP: Final = re.compile(rf"^(?:func|var|const|type)[ \t]+{_NAMES}", re.MULTILINE)
+_OPENED: Final = re.compile(r"^(?:var|const|type)[ \t]*\(", re.MULTILINE)
+_IN_BLOCK: Final = re.compile(rf"^(?:\t| +){_NAMES}", re.MULTILINE)
 _SEVERAL: Final = frozenset(
     {"rand", "template", "json", "scanner", "list", "errors", "context", "yaml", "uuid", "parser"}
 )
 """Names of several well-known packages."""
 _VERSION: Final = re.compile(r"v\d+")
+_TESTS: Final = ":test"
+"""Beside a folder: its package that tests the other one from outside."""
 _MODULE: Final = re.compile(r"^module[ \t]+(\S+)", re.MULTILINE)
 
 
@@ -77,14 +82,16 @@ class GoImports(ImportSyntax):
 
     @override
     def facts(self, text: str, path: str) -> FileImports:
-        folder = posixpath.join("/", posixpath.dirname(path)).rstrip("/")
+        folder = posixpath.join("/", posixpath.dirname(path))
         if path.endswith("go.mod"):
             module = _MODULE.search(text)
-            return FileImports(package=f"{module[1]} {folder}" if module is not None else "")
+            return FileImports(package=f"{module[1]} {folder.rstrip('/')}" if module is not None else "")
         package = _PACKAGE.search(text)
         if package is None:
             return FileImports(self.imported(text, path))
-        own = [(one[1] or one[2], ".") for one in _TOP.finditer(text)]
+        if package[1].endswith("_test") and path.endswith("_test.go"):
+            folder += _TESTS
+        own = [(name, ".") for name in _declared(text)]
         if package[1] != "main" and not path.endswith("_test.go"):
             own.append((package[1], ""))
         return FileImports(self.imported(text, path), tuple(dict.fromkeys(own))[:MOST_FACTS], folder)
@@ -114,25 +121,21 @@ class GoImports(ImportSyntax):
         folders = {
             folder: where for where, folder, member in asked.defined if member != "." and folder != asked.package
         }
-        return agreed_target(
+        paths = {path: folder for folder in folders if (path := _import_path(folder, asked)) is not None}
+        several = asked.name in _SEVERAL
+        found = agreed_target(
             asked.said,
-            [ImportableName(where, folder, "") for folder, where in folders.items()] if not asked.said else (),
+            [ImportableName(folders[folder], path, "") for path, folder in paths.items()],
             asked.path,
             asked.own,
-            lambda _: asked.name not in _SEVERAL,
+            lambda _: not several,
+            lambda target: not several and "." not in target.source.partition("/")[0],
         )
-
-    @override
-    def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
-        if not target.source.startswith("/"):
-            return target.source
-        folder = target.source + "/"
-        modules = [(one.partition(" ")[2], one.partition(" ")[0]) for one in asked.table.packages() if " " in one]
-        inside = [one for one in modules if folder.startswith(one[0] + "/")]
-        if not inside:
+        if found is None or not _is_visible(found.source, asked):
             return None
-        root, module = max(inside, key=lambda one: len(one[0]))
-        return (module + target.source[len(root) :]) if f"/{asked.path}".startswith(root) else None
+        folder = paths.pop(found.source, "")
+        is_beside = any(posixpath.dirname(other) == asked.package for other in paths.values())
+        return None if is_beside or (folder and not _has_members(folder, asked)) else found
 
     @override
     def is_own(self, source: str, table: SourceTable) -> bool:
@@ -141,7 +144,7 @@ class GoImports(ImportSyntax):
 
     @override
     def is_use(self, before: str, name: str, after: str) -> bool:
-        return after.startswith(".") and not after.startswith("..") and not before.rstrip().endswith(".")
+        return re.match(r"\.(?![a-z_.])", after) is not None and not before.rstrip().endswith(".")
 
     @override
     def is_builtin(self, name: str) -> bool:
@@ -155,6 +158,42 @@ class GoImports(ImportSyntax):
         package = _PACKAGE.search(text)
         at = package.end() if package is not None else 0
         return at, "\nimport ", "\n"
+
+
+def _declared(text: str) -> list[str]:
+    """The names that a file declares for its package."""
+    said = _TOP.findall(text)
+    for block in _OPENED.finditer(text):
+        end = text.find("\n)", block.end())
+        if end < 0:
+            break
+        said += _IN_BLOCK.findall(text, block.end(), end)
+    return [name.strip() for names in said for name in names.split(",")]
+
+
+def _import_path(folder: str, asked: NameSought) -> str | None:
+    """The path that imports a folder's package; None where the file is not in its module."""
+    modules = [(one.partition(" ")[2], one.partition(" ")[0]) for one in asked.table.packages() if " " in one]
+    inside = [one for one in modules if f"{folder.rstrip('/')}/".startswith(one[0] + "/")]
+    if not inside:
+        return None
+    root, module = max(inside, key=lambda one: len(one[0]))
+    return (module + folder[len(root) :]).rstrip("/") if f"/{asked.path}".startswith(root + "/") else None
+
+
+def _is_visible(source: str, asked: NameSought) -> bool:
+    """Whether the file may import a path: an `internal` package is for the tree that it is in."""
+    above, inner, _ = f"/{source}/".rpartition("/internal/")
+    own = _import_path(asked.package.removesuffix(_TESTS), asked)
+    return not inner or (own is not None and f"/{own}/".startswith(above + "/"))
+
+
+def _has_members(folder: str, asked: NameSought) -> bool:
+    """Whether a package declares all that the file uses of it."""
+    members = set(re.findall(rf"(?<![\w.]){re.escape(asked.name)}\.(\w+)", asked.text))
+    return all(
+        any(one.package == folder and one.member == "." for one in asked.table.defined(name)) for name in members
+    )
 
 
 def package_of(source: str, text: str = "") -> str:

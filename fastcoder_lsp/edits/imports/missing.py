@@ -100,7 +100,7 @@ class ImportSearch:
                 continue
             said = [(where, one) for where, one in table.imported(name) if where != path]
             defined = [one for one in table.defined(name) if one.path != path]
-            asked = NameSought(name, path, facts.package, said, defined, lines, own, starred, table)
+            asked = NameSought(name, path, text, facts.package, said, defined, lines, own, starred, table)
             target = syntax.chosen(asked)
             if (
                 syntax.names_files

@@ -356,7 +356,8 @@ class RustImports(ImportSyntax):
         if crate != module.partition("::")[0] or source == module:
             return None
         own = [line.source for line in asked.lines if not line.guarded]
-        if asked.path.endswith("/main.rs") and not any(one.startswith("crate") for one in own):
+        declared = re.search(rf"^\s*(?:pub\s+)?mod\s+{rest.partition('::')[0]}\b", asked.text, re.MULTILINE)
+        if asked.path.endswith("/main.rs") and not declared and not any(one.startswith("crate") for one in own):
             library = asked.path.removesuffix("main.rs") + "lib.rs"
             if asked.table.facts(library) is not None:  # the module may be in that crate only
                 return None

@@ -237,6 +237,7 @@ class NameSought:
 
     name: str
     path: str
+    text: str  # that of the file
     package: str  # that of the file
     said: Said  # (path, import) of other files
     defined: Sequence[ImportableName]  # of other files
@@ -261,6 +262,9 @@ class SourceTable(Protocol):
 
     def named(self, name: str) -> list[str]:
         """The files with a name, in any folder."""
+
+    def defined(self, name: str) -> Sequence[ImportableName]:
+        """The files that define a name."""
 
     def using(self, name: str) -> list[str]:
         """The files that use a name."""
