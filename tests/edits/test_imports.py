@@ -552,6 +552,30 @@ def test_the_beginning_of_a_longer_name_waits_for_its_end() -> None:
     assert missing_imports(question_of("shop/a.py", text + "()\n"), table).edits
 
 
+@pytest.mark.parametrize(
+    ("files", "path", "text", "rest", "line"),
+    [
+        (PYTHON, "shop/a.py", "import sys\n\nx = json.dumps(", "\n", "import json\n"),
+        (PYTHON, "shop/a.py", "def f():\n    x = [json.dumps(", "\n\ndef g():\n    return 1\n", "import json\n"),
+        (SCRIPT, "src/page.ts", "import a from 'a';\n\nformatDay(", "\n", "import { formatDay } from './dates';\n"),
+        (SCRIPT, "src/page.ts", "function f() {\n  formatDay(", "\n}\n", "import { formatDay } from './dates';\n"),
+        (SCRIPT, "src/page.ts", "const a = new Clock(", "", "import Clock from './dates';\n"),
+    ],
+)
+def test_an_open_call_is_a_use(files: Mapping[str, str], path: str, text: str, rest: str, line: str) -> None:
+    change = Change(path, text.count("\n"), "", text.splitlines()[-1] + "\n")
+    question = EditQuestion(1, path, path, language_of_path(path), 1, text + rest, len(text), (change,))
+    edits = missing_imports(question, table_of({**files, path: text})).edits
+    assert line in (after := apply(text + rest, edits))
+    assert after.endswith(text.splitlines()[-1] + rest)
+
+
+@pytest.mark.parametrize("text", ["def f(json):\n    json.dumps(", "'json.dumps(", "# json.dumps(", "x.json("])
+def test_an_open_call_of_a_bound_name_is_none(text: str) -> None:
+    path = "shop/a.py"
+    assert not missing_imports(question_of(path, text), table_of({**PYTHON, path: text})).edits
+
+
 def test_an_edit_is_the_tables_last_word() -> None:
     table = table_of(PYTHON)
     question = question_of("shop/a.py", "format_money(1)\n")

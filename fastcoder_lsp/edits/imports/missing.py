@@ -14,9 +14,10 @@ from fastcoder_lsp.edits.imports.languages import syntax_of
 from fastcoder_lsp.edits.imports.place import ImportPlaces, code_statements
 from fastcoder_lsp.edits.imports.table import ImportTable
 from fastcoder_lsp.edits.imports.uses import in_types, unbound_uses
-from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought
+from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought, line_end
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.values import Edit, EditQuestion
+from fastcoder_lsp.syntax import CLOSER_OF, lex
 
 SOURCE: Final = "import"  # the source of an `EditAnswer` with these edits
 AGREED: Final = 0.9  # share of the files importing a name that import the same
@@ -60,7 +61,11 @@ def missing_imports(question: EditQuestion, table: ImportTable) -> AddedImports:
     if not names:
         return AddedImports()
     search = ImportSearch(syntax, table, question.path, question.language)
-    lacking = search.lacking(text, names, -1 if question.invoked else question.offset)
+    cursor = -1 if question.invoked else question.offset
+    lacking = search.lacking(text, names, cursor)
+    if not lacking and (closers := _closers(text, stop := line_end(text, question.offset), question.language)):
+        closed = text[:stop] + closers + text[stop:]
+        lacking = [one for one in search.lacking(closed, names, cursor) if one.used_at < stop]
     after = search.with_imports(text, lacking)
     return AddedImports(minimal(text, 0, len(text), after), tuple(lacking)) if after != text else AddedImports()
 
@@ -75,6 +80,14 @@ def new_names(question: EditQuestion) -> list[str]:
         before = set(_NAME.findall(history[number].old))
         found.update((name, None) for name in _NAME.findall(history[number].new) if name not in before)
     return list(found)[:_MOST_NAMES]
+
+
+def _closers(text: str, stop: int, language: str) -> str:
+    """What closes the brackets that the line ending at `stop` leaves open: a parser reads no call without its end."""
+    line = lex(text[text.rfind("\n", 0, stop) + 1 : stop], language)
+    if line.quote or line.comment:
+        return ""
+    return "".join(CLOSER_OF[sign] for _, sign in reversed(line.openers))
 
 
 class ImportSearch:
