@@ -16,6 +16,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.edits.imports.languages import SYNTAXES, syntax_of, syntax_of_file
 from fastcoder_lsp.edits.imports.table import ImportTable
 from fastcoder_lsp.edits.imports.values import ImportSyntax
+from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.regular import FileStamp, file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules, reading_settings, resolved
 
@@ -88,12 +89,16 @@ class ImportFiles:
                     self._tell(root, path.relative_to(root).as_posix())
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk changed, appeared or disappeared."""
+        """Files on the disk changed, appeared or disappeared; ignore files change which ones may be read."""
         with self._lock:
             for path in paths:
-                for root in self._folders:
-                    if path.is_relative_to(root):
-                        self._tell(root, path.relative_to(root).as_posix())
+                for root, folder in self._folders.items():
+                    if not path.is_relative_to(root):
+                        continue
+                    if path.name in IGNORE_FILES:
+                        self._scans[root] = None
+                        self._changed.update(((root, inside), None) for inside in folder.texts)
+                    self._tell(root, path.relative_to(root).as_posix())
 
     def table(self, root: Path, language: str) -> ImportTable | None:
         """What is known of a folder's files for a language; None where nothing is."""

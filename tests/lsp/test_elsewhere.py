@@ -123,6 +123,15 @@ async def test_a_preview_has_all_files_that_may_be_read(root: Path) -> None:
         assert only["range"]["start"] == {"line": 2, "character": 9}
 
 
+async def test_a_file_that_a_new_rule_ignores_drops_out_at_once(root: Path) -> None:
+    async with renaming(root) as client:
+        client.open(uri(root, "shop/cart.py"), USES)
+        await everywhere(client, root)
+        (root / ".gitignore").write_text("hidden.py\ncart.py\nwind.py\n")
+        answer: Json = await client.call("fastcoder/editsElsewhere", place(root))
+        assert "1 file" in answer["title"]
+
+
 async def test_a_file_that_changed_meanwhile_drops_out(root: Path) -> None:
     """One on the disk, one in the editor; the third is sent to the editor, which makes it."""
     async with renaming(root, capabilities=ANNOTATES) as client:

@@ -61,6 +61,16 @@ def test_other_rules_read_everything_again(tmp_path: Path, files: ImportFiles) -
     assert files.table(tmp_path, "python") is None
 
 
+def test_a_changed_ignore_file_has_everything_read_again(tmp_path: Path, files: ImportFiles) -> None:
+    (tmp_path / "a.py").write_text("class A:\n    pass\n")
+    (tmp_path / "open.py").write_text("")
+    opened(files, tmp_path, "class A:\n    pass\n")
+    assert names(files, tmp_path, "A") == ["open.py", "a.py"]
+    (tmp_path / ".gitignore").write_text("*.py\n")
+    files.files_changed([tmp_path / ".gitignore"])
+    assert names(files, tmp_path, "A") == []
+
+
 def test_odd_files_do_no_harm(tmp_path: Path, files: ImportFiles) -> None:
     (tmp_path / "a.py").write_bytes(b"import \xff\0")
     (tmp_path / "b.py").write_text("import (\n" * 1000)

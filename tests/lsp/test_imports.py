@@ -85,6 +85,19 @@ async def test_a_saved_file_is_followed_and_files_that_may_not_be_read_are_not(s
         assert (await until_offered(client, uri, 3))["text"] == "from shop.tax import tax_of\n\n"
 
 
+async def test_a_file_that_a_new_rule_ignores_is_no_source_any_more(shop: Path) -> None:
+    """At once, though no editor reports the rule and the table still has the file."""
+    uri = (shop / "shop" / "report.py").as_uri()
+    async with editing(shop) as client:
+        client.open(uri, TEXT)
+        client.change(uri, 2, [{"range": HERE, "text": "format_money(item)"}])
+        await until_offered(client, uri, 2)
+        (shop / ".gitignore").write_text("money.py\ncart.py\n")
+        assert await edits(client, uri, 2) == []
+        (shop / ".gitignore").write_text("cart.py\n")
+        assert (await edits(client, uri, 2))[0]["text"].startswith("from shop.money"), "money.py defines it"
+
+
 async def test_the_setting_turns_it_off(shop: Path) -> None:
     uri = (shop / "shop" / "report.py").as_uri()
     off: Json = {"edits.imports": False}

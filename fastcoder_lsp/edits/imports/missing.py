@@ -4,8 +4,10 @@ A name counts that the user wrote lately, that nothing in the file binds, and th
 import in one way, or that exactly one of them defines. Where two answers are likely there is none.
 """
 
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -24,6 +26,7 @@ AGREED: Final = 0.9  # share of the files importing a name that import the same
 _MOST_TEXT: Final = 1_000_000  # characters of a document
 _MOST_NAMES: Final = 400  # names of the last changes that are looked at
 _MOST_ADDED: Final = 16  # imports of one edit
+_MOST_CHECKED: Final = 64  # files that show a name and are checked: each costs some looks at the disk
 _MOST_CHANGES: Final = 8  # latest changes of the file whose names are looked at
 _NAME: Final = re.compile(r"(?<![\w$])[^\W\d][\w$]*")
 
@@ -48,8 +51,13 @@ class AddedImports(NamedTuple):
     imports: tuple[MissingImport, ...] = ()
 
 
-def missing_imports(question: EditQuestion, table: ImportTable) -> AddedImports:
-    """The imports of what the last changes use and nothing binds; none where nothing is certain."""
+def missing_imports(
+    question: EditQuestion, table: ImportTable, may_read: Callable[[str], bool] = lambda _: True
+) -> AddedImports:
+    """The imports of what the last changes use and nothing binds; none where nothing is certain.
+
+    `may_read`: whether the rules allow a file of the table now. They may have changed since it was read.
+    """
     syntax, text = syntax_of(question.language), question.text
     if syntax is None or len(text) > _MOST_TEXT:
         return AddedImports()
@@ -60,7 +68,7 @@ def missing_imports(question: EditQuestion, table: ImportTable) -> AddedImports:
     ]
     if not names:
         return AddedImports()
-    search = ImportSearch(syntax, table, question.path, question.language)
+    search = ImportSearch(syntax, table, question.path, question.language, may_read)
     cursor = -1 if question.invoked else question.offset
     lacking = search.lacking(text, names, cursor)
     if not lacking and (closers := _closers(text, stop := line_end(text, question.offset), question.language)):
@@ -93,8 +101,11 @@ def _closers(text: str, stop: int, language: str) -> str:
 class ImportSearch:
     """Looks in a folder's table for what a file of it lacks."""
 
-    def __init__(self, syntax: ImportSyntax, table: ImportTable, path: str, language: str) -> None:
+    def __init__(
+        self, syntax: ImportSyntax, table: ImportTable, path: str, language: str, may_read: Callable[[str], bool]
+    ) -> None:
         self._syntax, self._table, self._path, self._language = syntax, table, path, language
+        self._may_read = may_read
 
     def lacking(self, text: str, names: Sequence[str], cursor: int = -1) -> list[MissingImport]:
         """Those of some names that the text uses, that nothing binds, and that one import explains.
@@ -114,7 +125,9 @@ class ImportSearch:
             said = [(where, one) for where, one in table.imported(name) if where != path]
             defined = [one for one in table.defined(name) if one.path != path]
             asked = NameSought(name, path, text, facts.package, said, defined, lines, own, starred, table)
-            target = syntax.chosen(asked)
+            if (target := syntax.chosen(asked)) is not None:
+                asked = self._allowed(asked)
+                target = syntax.chosen(asked)
             if (
                 syntax.names_files
                 and target is None
@@ -134,6 +147,17 @@ class ImportSearch:
         each = dict.fromkeys(one.target for one in found)
         fewest = syntax.fewest(list(each), table)
         return [one for one in found if one.target in fewest]
+
+    def _allowed(self, asked: NameSought) -> NameSought:
+        """The same with the files that may be read, the nearest `_MOST_CHECKED` at most."""
+        paths = dict.fromkeys([*(one.path for one in asked.defined), *(path for path, _ in asked.said)])
+        nearest = sorted(paths, key=lambda one: -posixpath.commonprefix([one, self._path]).count("/"))
+        allowed = {one for one in nearest[:_MOST_CHECKED] if self._may_read(one)}
+        return replace(
+            asked,
+            said=[one for one in asked.said if one[0] in allowed],
+            defined=[one for one in asked.defined if one.path in allowed],
+        )
 
     def with_imports(self, text: str, lacking: Sequence[MissingImport]) -> str:
         """The text with some imports added."""

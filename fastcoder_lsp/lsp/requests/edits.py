@@ -136,9 +136,10 @@ async def _imports(session: Session, question: EditQuestion, settings: Settings)
     """The imports that the last changes need, or those that they left unused; None where there are none."""
     folder = session.folder_of(question.uri)
     table = session.imports.table(folder.path, question.language) if folder is not None else None
-    if table is None or not settings.edits_imports:
+    if folder is None or table is None or not settings.edits_imports:
         return None
-    added = missing_imports(question, table)
+    root, rules = folder.path, session.rules(folder)
+    added = missing_imports(question, table, lambda path: rules.may_read(root / path) is None)
     if not (edits := added.edits or unused_imports(question)):
         return None
     shown = _worth_showing(session, question, EditAnswer(edits, source=IMPORTS))

@@ -61,6 +61,8 @@ async def _offered(session: Session, folder: Folder, question: EditQuestion, fou
     if text is None or digest_of(text) != found.digest or any(edit.end > len(text) for edit in found.edits):
         return None
     own = uri == question.uri
+    if not own and session.rules(folder).may_read(path) is not None:  # a changed rule applies at once
+        return None
     there = structs.replace(
         question,
         uri=uri,
