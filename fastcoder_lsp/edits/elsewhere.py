@@ -21,7 +21,7 @@ from fastcoder_lsp.edits.names import FILE, ScopedName, SyntaxScopes, scopes_of
 from fastcoder_lsp.edits.renames import MOST_CHANGES, names_changed
 from fastcoder_lsp.edits.scope_rules import NameRole
 from fastcoder_lsp.edits.syntax_tree import quoting
-from fastcoder_lsp.edits.uses import ImportedUses, Importer
+from fastcoder_lsp.edits.uses import GoPackage, ImportedUses, Importer
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 from fastcoder_lsp.syntax import SCRIPT
 
@@ -160,6 +160,7 @@ class _Search:
     def follow(self, renamed: _RenamedDefinition) -> Pieces[None]:
         """Find the uses of a renamed definition, or the calls that name a parameter of it."""
         name, targets, seen = renamed.of or renamed.old, {renamed.path}, {renamed.path}
+        package = self._package(renamed)
         if renamed.of:
             self._name_in_calls(renamed, renamed.path, _own_uses(*self._existing(renamed.path), renamed.of))
         for _ in range(_MOST_HOPS):
@@ -168,7 +169,7 @@ class _Search:
                 yield
                 if self._is_full():
                     return
-                if (uses := self._uses(path, name, targets)) is None:
+                if (uses := self._uses(path, name, targets, package)) is None:
                     continue
                 seen.add(path)
                 if renamed.of:
@@ -181,11 +182,17 @@ class _Search:
                 return
             targets |= exporting
 
-    def _uses(self, path: str, name: str, targets: Collection[str]) -> ImportedUses | None:
+    def _package(self, renamed: _RenamedDefinition) -> GoPackage | None:
+        if renamed.language != "go":
+            return None
+        known, text = self._files.known(), self._existing(renamed.path)[0]
+        return GoPackage.of(renamed.path, text, known, lambda path: self._existing(path)[0])
+
+    def _uses(self, path: str, name: str, targets: Collection[str], package: GoPackage | None) -> ImportedUses | None:
         if (known := self._read(path)) is None or not _has_word(known[0], name):
             return None
         text, language = known
-        return Importer(path, language, text, self._files.known()).uses(name, targets)
+        return Importer(path, language, text, self._files.known(), package).uses(name, targets)
 
     def _rename(self, renamed: _RenamedDefinition, path: str, uses: ImportedUses) -> None:
         text, language = self._existing(path)

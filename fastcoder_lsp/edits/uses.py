@@ -6,7 +6,7 @@ Go (the files of a package, and `package.Name`). Other languages, star imports a
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,6 +46,8 @@ _ALL: Final = re.compile(r"^__all__\b[^=\n]*=\s*[\[(](?P<names>[^\])]*)", re.MUL
 _GO_IMPORT: Final = re.compile(
     r'^[ \t]*(?:import\s+)?(?:(?P<local>[\w.]+)\s+)?"(?P<module>[^"\n]+)"[ \t]*$', re.MULTILINE
 )
+_GO_CLAUSE: Final = re.compile(r"^package[ \t]+(\w+)", re.MULTILINE)
+_GO_MODULE: Final = re.compile(r"^module[ \t]+\"?([^\s\"()]+)\"?[ \t]*(?://[^\n]*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,36 @@ class ImportedUses:
 
 
 @dataclass(frozen=True, slots=True)
+class GoPackage:
+    """The package of a Go file: its name, and the path by which other packages import it, empty where none shows."""
+
+    name: str
+    import_path: str
+
+    @classmethod
+    def of(cls, path: str, text: str, known: Collection[str], read: Callable[[str], str]) -> "GoPackage | None":
+        """That of a file, by its own clause and the nearest go.mod above; None without a clause."""
+        if (clause := _GO_CLAUSE.search(text)) is None:
+            return None
+        root = go_module_root(path, known)
+        module = _GO_MODULE.search(read(f"{root}/go.mod".lstrip("/"))) if root is not None else None
+        if root is None or module is None or path.endswith("_test.go"):
+            return cls(clause[1], "")
+        folder = posixpath.dirname(path)
+        return cls(clause[1], posixpath.join(module[1], folder[len(root) :].strip("/")).rstrip("/"))
+
+
+def go_module_root(path: str, known: Collection[str]) -> str | None:
+    """The folder of the nearest go.mod above a file, empty for the topmost one; None where there is none."""
+    folder = posixpath.dirname(path)
+    while f"{folder}/go.mod".lstrip("/") not in known:
+        if not folder:
+            return None
+        folder = posixpath.dirname(folder)
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
 class _ImportedName:
     """An imported name: where it is written, the name that it has in the file, and where that is bound."""
 
@@ -77,10 +109,15 @@ class _ImportedName:
 
 
 class Importer:
-    """A file that may use a definition of another one; `known`: the paths of the folder's files."""
+    """A file that may use a definition of another one; `known`: the paths of the folder's files.
 
-    def __init__(self, path: str, language: str, text: str, known: Collection[str]) -> None:
-        self._path, self._language, self._text, self._known = path, language, text, known
+    `package`: the definition's, in Go.
+    """
+
+    def __init__(
+        self, path: str, language: str, text: str, known: Collection[str], package: GoPackage | None = None
+    ) -> None:
+        self._path, self._language, self._text, self._known, self._package = path, language, text, known, package
 
     def uses(self, name: str, targets: Collection[str]) -> ImportedUses | None:
         """The uses of the definition `name` of one of these files; None where there are none, or one is unsure."""
@@ -216,14 +253,19 @@ class Importer:
     # Go ---------------------------------------------------------------------------------------------------------------
 
     def _go(self, name: str, targets: Collection[str]) -> ImportedUses | None:
-        folders = {posixpath.dirname(target) for target in targets}
-        if posixpath.dirname(self._path) in folders:
+        package, clause = self._package, _GO_CLAUSE.search(self._text)
+        if package is None or clause is None:
+            return None
+        if posixpath.dirname(self._path) in map(posixpath.dirname, targets) and clause[1] == package.name:
             return self._go_package(name)
+        root = go_module_root(self._path, self._known)
+        if not package.import_path or any(go_module_root(one, self._known) != root for one in targets):
+            return None  # another module may use a published version
         modules = list[_ImportedName]()
         for found in _GO_IMPORT.finditer(self._text):
-            if any(folder and f"/{found['module']}".endswith(f"/{folder}") for folder in folders):
-                package = _ImportedName(found.start("module"), posixpath.basename(found["module"]), -1, -1)
-                modules.append(_named(found, "local") if found["local"] else package)
+            if found["module"] == package.import_path:
+                plain = _ImportedName(found.start("module"), package.name, -1, -1)
+                modules.append(_named(found, "local") if found["local"] else plain)
         return self._uses(name, (), modules) if modules and name[:1].isupper() else None
 
     def _go_package(self, name: str) -> ImportedUses | None:

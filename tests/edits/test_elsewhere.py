@@ -129,17 +129,35 @@ def test_what_is_not_exported_is_no_other_files_business() -> None:
     assert changed("net.ts", files, renamed("net.ts", 0, "function load() {}", "function fetch() {}")) == {}
 
 
+GO_RENAMED = renamed("net/a.go", 2, "func Load() {}", "func Fetch() {}")
+GO = {
+    "go.mod": "module x.org/shop // ours\n\ngo 1.22\n",
+    "net/a.go": "package net\n\nfunc Fetch() {}\n",
+    "net/b.go": "package net\n\nfunc g() { Load() }\n",
+    "net/a_test.go": 'package net_test\n\nimport "x.org/shop/net"\n\nfunc TestA() { net.Load() }\n',
+    "net/own_test.go": "package net_test\n\nfunc TestB() { Load() }\n",
+    "main.go": 'package main\n\nimport "x.org/shop/net"\n\nfunc main() { net.Load(other.Load) }\n',
+    "other.go": 'package main\n\nimport "github.com/x/net"\n\nfunc f() { net.Load() }\n',
+    "tail.go": 'package main\n\nimport "other/net"\n\nfunc f() { net.Load() }\n',
+    "longer.go": 'package main\n\nimport "y.org/x.org/shop/net"\n\nfunc f() { net.Load() }\n',
+    "tool/go.mod": "module x.org/tool\n",
+    "tool/main.go": 'package main\n\nimport "x.org/shop/net"\n\nfunc main() { net.Load() }\n',
+}
+
+
 def test_gos_package_and_its_importers_follow() -> None:
-    files = {
-        "net/a.go": "package net\n\nfunc Fetch() {}\n",
-        "net/b.go": "package net\n\nfunc g() { Load() }\n",
-        "main.go": 'package main\n\nimport "x.org/shop/net"\n\nfunc main() { net.Load(other.Load) }\n',
+    assert changed("net/a.go", GO, GO_RENAMED) == {
+        "net/b.go": GO["net/b.go"].replace("Load", "Fetch"),
+        "net/a_test.go": GO["net/a_test.go"].replace("Load", "Fetch"),
+        "main.go": GO["main.go"].replace("net.Load", "net.Fetch"),
     }
-    made = changed("net/a.go", files, renamed("net/a.go", 2, "func Load() {}", "func Fetch() {}"))
-    assert made == {
-        "net/b.go": files["net/b.go"].replace("Load", "Fetch"),
-        "main.go": files["main.go"].replace("net.Load", "net.Fetch"),
-    }
+
+
+@pytest.mark.parametrize("module", [None, "go 1.22\n", "module x.org/other\n"])
+def test_gos_importers_stay_where_no_module_tells_the_packages_path(module: str | None) -> None:
+    files = {path: text for path, text in GO.items() if path != "go.mod"}
+    files |= {"go.mod": module} if module is not None else {}
+    assert set(changed("net/a.go", files, GO_RENAMED)) == {"net/b.go"}
 
 
 def test_a_renamed_parameter_follows_where_calls_name_it() -> None:
