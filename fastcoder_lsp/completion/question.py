@@ -66,7 +66,7 @@ class Quiet:
     def limits(self) -> LeastChances:
         """How sure the model must be of what appears."""
         limits = RESTED if self.rested else LIMITS[self.show]
-        return replace(limits, first=0.0) if self.begun else limits
+        return replace(limits, first=0.0, begun=True) if self.begun else limits
 
     @property
     def yields(self) -> bool:

@@ -47,7 +47,8 @@ class CachedSuffix:
 
     def is_unsure(self, limits: LeastChances) -> bool:
         """Whether only a request by key shows it."""
-        return self.unsure or not self.chances.sure_length(self.text, self.begin, limits)
+        held = self.unsure and not limits.begun  # what is shown does not vanish as the user types along
+        return held or not self.chances.sure_length(self.text, self.begin, limits)
 
     def sure(self, limits: LeastChances, after: str) -> "CachedSuffix":
         """The part that keeps the limits; `after`: the text right of the cursor."""

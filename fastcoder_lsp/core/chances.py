@@ -27,12 +27,13 @@ MOST_INSIDE = 120  # characters of a text whose places are judged, as the user t
 class LeastChances:
     """Least chances: of the first word, without which nothing is shown; of all words up to one; of further lines.
 
-    Without one of the first word, the words count by their probabilities alone.
+    `begun`: the user types along a shown text, so that the words count by their probabilities alone.
     """
 
     first: float = 0.0
     words: float = 0.0
     lines: float = 0.0
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Chances:
 
     def sure_length(self, rest: str, at: int, limits: LeastChances) -> int:
         """The length of the beginning of `rest`, the text from the offset `at` on, that keeps the limits; 0 if none."""
-        chances = self.kept if limits.first else self.inside
+        chances = self.inside if limits.begun else self.kept
         chance = chances[at] if at < len(chances) else 1.0
         if chance < limits.first:
             return 0

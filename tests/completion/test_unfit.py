@@ -237,6 +237,14 @@ def test_the_rest_of_a_shown_text_does_not_vanish() -> None:
     assert not other.answer(f"{BLOCK}alpha").text
 
 
+def test_signs_that_alone_would_be_too_short_stay_as_the_user_types_along() -> None:
+    simulation, other = (_simulation(BLOCK, "alpha(b)\n\n", {}) for _ in range(2))
+    simulation.policy = other.policy = BALANCED
+    assert simulation.answer(BLOCK).text == "alpha(b)"
+    assert simulation.answer(f"{BLOCK}alpha(b").text == ")"
+    assert not other.answer(f"{BLOCK}alpha(b").text
+
+
 @pytest.mark.parametrize(("share", "rest_ms"), [(0.4, 900), (0.25, 60_000)])
 def test_no_work_for_lines_that_would_be_held_back(share: float, rest_ms: float) -> None:
     sure, unsure = _judged({}), _judged({"alpha(b)\n    ": {"g": share, "h": 1 - share}})
