@@ -89,6 +89,12 @@ JAVA = {
     "src/shop/Cart.java": "package shop;\n\nimport java.util.List;\nimport shop.money.Price;\n\nclass Cart {}\n",
     "src/shop/Tax.java": "package shop;\n\nimport java.util.List;\nimport java.util.Map;\n\nclass Tax {}\n",
 }
+STATIC = {
+    "src/shop/A.java": "package shop;\n\nimport a.B;\nimport static org.junit.Assert.assertEquals;\n\nclass A {}\n",
+    "src/shop/C.java": "package shop;\n\nimport a.B;\n\nimport static org.junit.Assert.assertEquals;\n\nclass C {}\n",
+    "src/tax/A.java": "package tax;\n\nimport static org.junit.Assert.assertEquals;\n\nimport a.B;\n\nclass A {}\n",
+    "src/tax/Rate.java": "package tax;\n\nclass Rate {}\n\nclass Rates {}\n",
+}
 KOTLIN = {
     "a/Price.kt": "package shop.money\n\ndata class Price(val cents: Int)\n",
     "a/Cart.kt": "package shop\n\nimport shop.money.Price\nimport java.io.File\n\nclass Cart\n",
@@ -437,6 +443,31 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "package shop;\n\nimport java.util.Map;\n\nclass Line { List<Price> prices; }\n",
             "package shop;\n\nimport java.util.List;\nimport java.util.Map;\nimport shop.money.Price;\n\n",
         ),
+        # static imports first or last, as neighbours have them
+        (
+            STATIC,
+            "src/shop/X.java",
+            "package shop;\n\nimport a.C;\n\nclass X { void f() { assertEquals(1, 1); } }\n",
+            "package shop;\n\nimport a.C;\n\nimport static org.junit.Assert.assertEquals;\n\n",
+        ),
+        (
+            STATIC,
+            "src/tax/X.java",
+            "package tax;\n\nimport a.C;\n\nclass X { void f() { assertEquals(1, 1); } }\n",
+            "package tax;\n\nimport static org.junit.Assert.assertEquals;\n\nimport a.C;\n\n",
+        ),
+        (
+            STATIC,
+            "src/tax/X.java",
+            "package tax;\n\nimport static z.Z.z;\n\nimport a.C;\n\nclass X { void f() { assertEquals(1, 1); } }\n",
+            "package tax;\n\nimport static org.junit.Assert.assertEquals;\nimport static z.Z.z;\n\nimport a.C;\n\n",
+        ),
+        (
+            STATIC,
+            "src/shop/X.java",
+            "package shop;\n\nimport static z.Z.z;\n\nclass X { B b; }\n",
+            "package shop;\n\nimport a.B;\n\nimport static z.Z.z;\n\n",
+        ),
         (
             KOTLIN,
             "a/Line.kt",
@@ -539,6 +570,10 @@ def test_new_text_has_the_documents_line_ends() -> None:
         ({**RUST, "src/bin/tool.rs": "pub fn run() {}\n"}, "src/a.rs", "fn f() { run() }\n"),  # another crate
         (RUST, "src/bin/tool.rs", "fn f(a: Price) {}\n"),
         (RUST, "src/main.rs", "fn f(a: Price) {}\n"),
+        (STATIC, "src/shop/X.java", "package shop;\n\nclass X { Rate rate; }\n"),  # only its own package sees it
+        (STATIC, "src/tax/X.java", "package tax;\n\nclass X { Rates rates; }\n"),
+        (JAVA, "src/shop/X.java", "package shop;\n\nclass X { int f(K k) { switch (k) { case List: } } }\n"),
+        (JAVA, "src/shop/X.java", "package shop;\n\nclass X { int f(K k) { switch (k) { case A, List -> 1; } } }\n"),
         (JAVA, "src/shop/Line.java", "package shop;\n\nclass Line { Cart cart; }\n"),  # of its own package
         (JAVA, "src/shop/Line.java", "package shop;\n\nimport java.util.*;\n\nclass Line { List x; }\n"),
         (C, "b.c", '#include "all.h"\n\nint b(int s) { return clamp_to(s, MOST); }\n'),

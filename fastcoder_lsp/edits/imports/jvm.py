@@ -2,13 +2,22 @@
 
 import re
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Final
 
 from typing_extensions import override
 
 from fastcoder_lsp.edits.imports.agreement import agreed_target
 from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget
-from fastcoder_lsp.edits.imports.values import BoundName, ImportLine, ImportStyle, ImportSyntax, NameSought, line_end
+from fastcoder_lsp.edits.imports.values import (
+    BoundName,
+    ImportLine,
+    ImportStyle,
+    ImportSyntax,
+    NameSought,
+    SourceTable,
+    line_end,
+)
 
 _IMPORT: Final = re.compile(
     r"^import[ \t]+(?P<static>static[ \t]+)?(?P<path>[\w.`]+?)(?P<star>\.\*)?"
@@ -25,6 +34,9 @@ _TYPE: Final = re.compile(
     re.MULTILINE,
 )
 _TOP: Final = re.compile(rf"^{_MODIFIERS}(?:fun|val|var)\s+(?:<[^>\n]*>\s*)?(\w+)\s*[(=:<]", re.MULTILINE)
+_PUBLIC: Final = re.compile(r"\bpublic\s")
+_HIDDEN: Final = "."  # the member of a class that only its package sees
+_CASE: Final = re.compile(r"\bcase\s+(?:\w+\s*,\s*)*$")
 _BUILTIN: Final = frozenset(
     [
         "String",
@@ -207,10 +219,13 @@ class JvmImports(ImportSyntax):
     @override
     def facts(self, text: str, path: str) -> FileImports:
         package = _PACKAGE.search(text)
-        own = dict.fromkeys([*_TYPE.findall(text), *(_TOP.findall(text) if not path.endswith(".java") else ())])
+        if path.endswith(".java"):
+            own = {one[1]: one[1] if _PUBLIC.search(one[0]) else _HIDDEN for one in _TYPE.finditer(text)}
+        else:
+            own = {name: name for name in (*_TYPE.findall(text), *_TOP.findall(text))}
         return FileImports(
             self.imported(text, path),
-            tuple((name, name) for name in own)[:MOST_FACTS],
+            tuple(own.items())[:MOST_FACTS],
             package[1] if package is not None else "",
         )
 
@@ -220,8 +235,20 @@ class JvmImports(ImportSyntax):
 
     @override
     def category(self, line: ImportLine, path: str, is_own: Callable[[str], bool]) -> str:
-        top = ".".join(line.source.split(".")[:1])
-        return ("static " if line.form == "import static" else "") + top
+        return "static" if line.form == "import static" else line.source.partition(".")[0]
+
+    @override
+    def leads(self, form: str, table: SourceTable, path: str) -> bool:
+        both = list[tuple[str, bool]]()
+        for other in table.paths():
+            facts = table.facts(other)
+            kinds = [one.target.kind == "static" for one in facts.imported] if facts is not None else []
+            if len(set(kinds)) == 2:
+                both.append((other, kinds[0]))
+        for folder in map(str, PurePosixPath(path).parents):
+            if votes := [first for other, first in both if folder == "." or other.startswith(folder + "/")]:
+                return (2 * sum(votes) >= len(votes)) == (form == "import static")
+        return form == "import static"
 
     @override
     def form(self, target: ImportTarget) -> str:
@@ -238,7 +265,11 @@ class JvmImports(ImportSyntax):
         if any(where == asked.package or where in asked.starred for _, where, _ in asked.defined):
             return None
         found = agreed_target(
-            asked.said, asked.defined, asked.path, asked.own, lambda target: target.source.startswith(_STANDARD)
+            asked.said,
+            [one for one in asked.defined if one.member != _HIDDEN],
+            asked.path,
+            asked.own,
+            lambda target: target.source.startswith(_STANDARD),
         )
         if found is None or found.source in asked.starred or (asked.name[0].islower() and len(asked.said) < 2):
             return None
@@ -250,6 +281,8 @@ class JvmImports(ImportSyntax):
         if before.endswith(
             (".", "::", "class", "interface", "enum", "record", "fun", "val", "var", "object", "package")
         ):
+            return False
+        if _CASE.search(before + " ") and re.match(r"\s*(?:[:,]|->)", after):  # a member of an enum
             return False
         if name[0].isupper():
             return not re.match(r"\s*=(?!=)", after)

@@ -174,7 +174,9 @@ class ImportSearch:
             at = home
             for place, more in moved:
                 at += more * (place < at)
-            places = ImportPlaces(self._syntax, text, self._language, self._path, mine, target, at, single=single)
+            places = ImportPlaces(
+                self._syntax, text, self._language, self._path, mine, target, at, leads=self._leads, single=single
+            )
             edit = places.added(name, spelled)
             moved.append((edit.start, len(edit.text) - (edit.end - edit.start)))
             text = apply(text, [edit])
@@ -230,6 +232,9 @@ class ImportSearch:
             if votes:
                 return 2 * sum(votes) > len(votes)
         return False
+
+    def _leads(self, form: str) -> bool | None:
+        return self._syntax.leads(form, self._table, self._path)
 
     def _is_own(self, source: str) -> bool:
         return self._syntax.is_own(source, self._table)

@@ -37,7 +37,8 @@ def code_statements(syntax: ImportSyntax, text: str, language: str) -> list[Impo
 class ImportPlaces:
     """The imports of one text, and the edits that add one of a target.
 
-    `home`: the beginning of the part of the text that wants it; `single`: each statement imports one name.
+    `home`: the beginning of the part of the text that wants it; `leads`: whether a form that the text lacks comes
+    before all others; `single`: each statement imports one name.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class ImportPlaces:
         target: ImportTarget,
         home: int = 0,
         *,
+        leads: Callable[[str], bool | None] = lambda _: None,
         single: bool = False,
     ) -> None:
-        self._single, self._target = single, target
+        self._single, self._target, self._leads = single, target, leads
         self._syntax, self._text, self._path, self._is_own = syntax, text, path, is_own
         self.lines = code_statements(syntax, text, language)
         self._top = _at_the_top(text, syntax.siblings(self.lines, target) or syntax.of_home(text, self.lines, home))
@@ -96,9 +98,13 @@ class ImportPlaces:
         if having:
             number = max(having, key=lambda n: (self._nearness(new, n, own, categories), categories[n].count(own), n))
             return self._in_group(new, statement, self._groups[number], key)
+        everything = [line for group in self._groups for line in group]
+        leads = self._leads(new.form) if all(new.form != line.form for line in everything) else None
+        if leads is not None:
+            at = everything[0].start if leads else everything[-1].end
+            return Edit(at, at, f"{statement}\n\n" if leads else f"\n\n{statement}")
         if self._is_separated(categories):
             return self._own_group(statement, own, categories)
-        everything = [line for group in self._groups for line in group]
         place = best_place(new, everything, key)
         beside = everything[max(place - 1, 0)]
         group = next(group for group in self._groups if beside in group)

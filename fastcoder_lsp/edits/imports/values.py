@@ -140,6 +140,10 @@ class ImportSyntax(ABC):
         """The statements of a block that an import of a target belongs to; none where it belongs to none."""
         return []
 
+    def leads(self, _form: str, _table: "SourceTable", _path: str) -> bool | None:
+        """Whether statements of a form come before all others, as other files have it; None where forms are mixed."""
+        return None
+
     def is_own(self, _source: str, _table: "SourceTable") -> bool:
         """Whether a source is the repository's."""
         return False
