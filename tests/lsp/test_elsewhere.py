@@ -157,6 +157,23 @@ async def test_a_renamed_parameter_is_offered_where_calls_name_it(root: Path) ->
         assert applied(USES, answer["edits"]) == USES.replace("time=2", "wait=2")
 
 
+async def test_a_preview_has_the_calls_of_the_own_file_beside_the_other_places_there(root: Path) -> None:
+    text = "def load(url, time=1):\n    return url, time\n\n\ndef other():\n    return load(1, time=2)\n"
+    (root / "shop/net.py").write_text(text)
+    async with renaming(root, capabilities=ANNOTATES) as client:
+        client.change(uri(root, "shop/net.py"), 3, [{"text": text}])
+        after = text.replace("time=1", "wait=1")
+        client.change(uri(root, "shop/net.py"), 4, [{"text": after}])
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                answer: Json = await client.call("fastcoder/editsElsewhere", place(root, version=4))
+                if answer["edit"] and "3 files" in answer["title"]:
+                    break
+                await asyncio.sleep(0.05)
+        files = {one["textDocument"]["uri"]: one["edits"] for one in answer["edit"]["documentChanges"]}
+        assert applied(after, files[uri(root, "shop/net.py")]) == text.replace("time", "wait")
+
+
 async def test_editors_without_a_plugin_get_a_code_action(root: Path) -> None:
     async with renaming(root, follows_status=False) as client:
         here = {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}

@@ -51,7 +51,10 @@ async def all_files(session: Session, question: EditQuestion) -> list[OfferedFil
     found = await files_elsewhere(session, question)
     if not own:
         return found
-    here = OfferedFile(question, own, is_open=True)
+    same = [one for one in found if one.question.uri == question.uri and one.question.text == question.text]
+    named = (edit for one in same for edit in one.edits)
+    more = [one for one in named if all(one.end < edit.start or edit.end < one.start for edit in own)]
+    here = OfferedFile(question, tuple(sorted([*own, *more], key=lambda edit: edit.start)), is_open=True)
     return [here, *(one for one in found if one.question.uri != question.uri)]
 
 
