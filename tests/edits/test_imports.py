@@ -279,6 +279,37 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "const os = require('os');\n\nfs.read(join('a'));\n",
             "const fs = require('fs');\nconst os = require('os');\nconst { join } = require('path');\n\n",
         ),
+        # a type, as the file and else the others import types
+        (
+            {**SCRIPT, "src/spans.ts": "export interface Span {}\n"},
+            "src/page.ts",
+            "let a: Span;\n",
+            "import type { Span } from './spans';\n\n",
+        ),
+        (
+            {**SCRIPT, "src/spans.ts": "export type Span = 1\n", "src/b.ts": "import { Day } from './dates';\n"},
+            "src/page.ts",
+            "let a: Span;\n",
+            "import { Span } from './spans';\n\n",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "import { type Other } from './dates';\n\nlet a: Day;\n",
+            "import { type Day, type Other } from './dates';\n\n",
+        ),
+        (
+            {"src/a.ts": SCRIPT["src/dates.ts"], "src/b.ts": "import { type Day } from './a';\n"},
+            "src/page.ts",
+            "let a: Day;\n",
+            "import { type Day } from './a';\n\n",
+        ),
+        (
+            {"src/a.ts": "export class Clock {}\n", "src/b.ts": "import type { Clock } from './a';\n"},
+            "src/page.ts",
+            "let a: Clock = new Clock();\n",
+            "import { Clock } from './a';\n\n",
+        ),
         # below what runs first
         (
             SCRIPT,

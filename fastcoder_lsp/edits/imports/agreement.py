@@ -7,7 +7,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Final
 
-from fastcoder_lsp.edits.imports.facts import ImportableName, ImportTarget, NamedTarget
+from fastcoder_lsp.edits.imports.facts import TYPE_KINDS, ImportableName, ImportTarget, NamedTarget
 
 AGREED: Final = 0.9  # share of the files importing a name that import the same
 _CLEAR: Final = 3  # votes that decide between a file and another that hands its names on
@@ -95,7 +95,8 @@ def _most(
         if all(_area(where) != area for where, target, _ in votes if target == best):
             return None
     kinds = [kind for _, target, kind in near if target == best]
-    return best._replace(kind="type") if 2 * kinds.count("type") > len(kinds) else best
+    typed = Counter(kind for kind in kinds if kind in TYPE_KINDS)
+    return best._replace(kind=typed.most_common(1)[0][0]) if 2 * typed.total() > len(kinds) else best
 
 
 def _area(path: str) -> tuple[str, ...]:
@@ -138,7 +139,7 @@ def _related(one: str, other: str) -> bool:
 
 def _same(target: ImportTarget, said: Said, defined: Sequence[ImportableName]) -> ImportTarget:
     """A target as all say it: without the kind of a type, and with a path where others say the path."""
-    kind = "" if target.kind == "type" else target.kind
+    kind = "" if target.kind in TYPE_KINDS else target.kind
     if target.source.startswith("/"):
         return target._replace(kind=kind)
     tail = "/" + target.source.lstrip("@~#/").replace(".", "/")

@@ -4,6 +4,8 @@ from typing import Final, NamedTuple
 
 MOST_FACTS: Final = 2_000  # imported, defined and used names of one file
 
+TYPE_KINDS: Final = ("type", "inline type")  # of imports that types alone may use: a statement, or a member of one
+
 
 class ImportTarget(NamedTuple):
     """The thing that an import names, whatever it is called in a file.
@@ -13,7 +15,7 @@ class ImportTarget(NamedTuple):
 
     source: str
     member: str = ""  # the imported name; empty for the source itself, `*` for all of it under a name, or `default`
-    kind: str = ""  # `type`, `static`, `function`, `const`: an import of its own form
+    kind: str = ""  # `type`, `inline type`, `static`, `function`, `const`: an import of its own form
 
 
 class NamedTarget(NamedTuple):
@@ -32,6 +34,7 @@ class FileImports(NamedTuple):
     """(name, member) of the file's own definitions that others may import."""
     package: str = ""
     used: frozenset[str] = frozenset()  # names that tell what an import is for, where the import names none
+    types: frozenset[str] = frozenset()  # those of the definitions that are types, and no values
     single: bool | None = None  # whether each statement imports one name; None where that does not show
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
-from fastcoder_lsp.edits.imports.facts import ImportTarget
+from fastcoder_lsp.edits.imports.facts import TYPE_KINDS, ImportTarget
 from fastcoder_lsp.edits.imports.languages import syntax_of
 from fastcoder_lsp.edits.imports.line_ends import crlf_offset, is_crlf, with_crlf, with_unix_ends
 from fastcoder_lsp.edits.imports.place import ImportPlaces, code_statements
@@ -144,7 +144,7 @@ class ImportSearch:
             if target is None or syntax.is_global(target, lines) or self._is_other(text, name, target):
                 continue
             uses = self._uses(text, name, cursor, lines)
-            if uses and target.kind == "type":
+            if uses and target.kind in TYPE_KINDS:
                 target = syntax.fitting(target, asked, typed=in_types(text, self._language, name))
             if target is not None and uses and (spelled := syntax.spelled(target, asked)) is not None:
                 home = self._home(text, lines, uses)

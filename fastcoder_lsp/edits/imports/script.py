@@ -10,7 +10,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget
+from fastcoder_lsp.edits.imports.facts import MOST_FACTS, TYPE_KINDS, FileImports, ImportTarget
 from fastcoder_lsp.edits.imports.values import (
     BoundName,
     ImportLine,
@@ -40,7 +40,7 @@ _MEMBER: Final = re.compile(rf"(?:(type)\s+(?!as\b))?({_NAME})(?:\s+as\s+({_NAME
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _EXPORTED: Final = re.compile(
     rf"^export\s+(?P<default>default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?"
-    rf"(?:(?:const\s+)?enum|function\s*\*?|class|const|let|var|interface|type)\s+(?P<name>{_NAME})",
+    rf"(?:(?:const\s+)?enum|function\s*\*?|class|const|let|var|(?P<type>interface|type))\s+(?P<name>{_NAME})",
     re.MULTILINE,
 )
 _EXPORT_LIST: Final = re.compile(r"^export\s*(?:type\s*)?\{([^}]*)\}(?!\s*from)", re.MULTILINE)
@@ -213,6 +213,7 @@ _HEAD: Final = re.compile(
     r"(?:#![^\n]*\n)?(?:\s*(?://[^\n]*|/\*.*?\*/)[ \t]*\n)*(?:\s*['\"]use \w+['\"];?[ \t]*\n)*", re.DOTALL
 )
 _STYLE: Final = re.compile(r"\.(?:css|less|sass|scss|styl)(?:\?.*)?$")
+_MOST_COMPARED: Final = 1_000  # files
 _MODULES: Final = frozenset({".mjs", ".mts", ".cts", ".ts", ".tsx"})
 _WIDEST: Final = 100
 
@@ -283,11 +284,14 @@ class ScriptImports(ImportSyntax):
         for found in _PASSED_LIST.finditer(text):
             for one in _MEMBER.finditer(without_comments(found[1], _COMMENT)):
                 own.setdefault(one[3] or one[2], one[3] or one[2])
-        return FileImports(self.imported(text, path), tuple(own.items())[:MOST_FACTS], module_of(path))
+        types = frozenset(found["name"] for found in _EXPORTED.finditer(text) if found["type"])
+        named = tuple(own.items())[:MOST_FACTS]
+        return FileImports(self.imported(text, path), named, module_of(path), types=types)
 
     @override
     def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
-        kind = "require" if line.form == "require" else name.kind
+        inline = line.form == "import" and name.kind == "type"
+        kind = "require" if line.form == "require" else "inline type" if inline else name.kind
         return ImportTarget(resolved_source(line.source, path), name.member, kind)
 
     @override
@@ -313,6 +317,18 @@ class ScriptImports(ImportSyntax):
         lead = "import type" if target.kind == "type" else "import"
         clause = {"default": name, "*": f"* as {name}"}.get(target.member, f"{{ {self.member_text(name, target)} }}")
         return f"{lead} {clause} from {spelled}{end}"
+
+    @override
+    def member_text(self, name: str, target: ImportTarget) -> str:
+        return "type " * (target.kind == "inline type") + super().member_text(name, target)
+
+    @override
+    def fitting(self, target: ImportTarget, asked: NameSought, *, typed: bool) -> ImportTarget | None:
+        if not typed:
+            return target._replace(kind="")
+        own = {kind for line in asked.lines if (kind := _type_style(line)) is not None}
+        kind = "type" if target.member in ("*", "default") else own.pop() if len(own) == 1 else target.kind
+        return target._replace(kind=kind)
 
     @override
     def extended(self, text: str, line: ImportLine, name: str, target: ImportTarget) -> Edit | None:
@@ -390,7 +406,8 @@ class ScriptImports(ImportSyntax):
             if asked.said and not said:
                 return None
             asked = replace(asked, said=said)
-        return super().chosen(asked)
+        target = super().chosen(asked)
+        return _as_type(target, asked) if target is not None and not asked.said else target
 
     @override
     def sorted_with(self, lines: Sequence[ImportLine]) -> list[ImportLine]:
@@ -415,6 +432,28 @@ class ScriptImports(ImportSyntax):
             return end, "\n", ""
         rest = text[at:]
         return (at, "", "\n" if rest.startswith("\n") else "\n\n") if rest else (at, "", "\n")
+
+
+def _type_style(line: ImportLine) -> str | None:
+    """The kind of a statement's types."""
+    if line.form == "import" and any(one.kind == "type" for one in line.names):
+        return "inline type"
+    return "type" if line.form == "import type" else None
+
+
+def _as_type(target: ImportTarget, asked: NameSought) -> ImportTarget:
+    """The target of a name that no file imports: a type's as all files import those, if they do it in one way."""
+    facts = (asked.table.facts(one) for one in asked.table.paths()[:_MOST_COMPARED])
+    files = [one for one in facts if one is not None]
+    types = {name for one in files for name in one.types}
+    kinds = Counter(
+        named.target.kind
+        for one in files
+        for named in one.imported
+        if named.target.kind in TYPE_KINDS or named.target.member in types
+    )
+    alone = asked.name in types and kinds.total() > 0 and all(kind in TYPE_KINDS for kind in kinds)
+    return target._replace(kind=kinds.most_common(1)[0][0]) if alone else target
 
 
 def _is_module(asked: NameSought) -> bool | None:

@@ -133,7 +133,7 @@ class ImportSyntax(ABC):
         return False
 
     def fitting(self, target: ImportTarget, _asked: "NameSought", *, typed: bool) -> ImportTarget | None:
-        """A target of kind `type` as its uses need it, which are all in types (`typed`) or not; None if none fits."""
+        """A target of a type's kind as its uses need it, which are all in types (`typed`) or not; None if none fits."""
         return target if typed else target._replace(kind="")
 
     def siblings(self, _lines: Sequence[ImportLine], _target: ImportTarget) -> list[ImportLine]:
