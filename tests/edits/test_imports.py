@@ -639,6 +639,22 @@ def test_the_beginning_of_a_longer_name_waits_for_its_end() -> None:
         (SCRIPT, "src/page.ts", "import a from 'a';\n\nformatDay(", "\n", "import { formatDay } from './dates';\n"),
         (SCRIPT, "src/page.ts", "function f() {\n  formatDay(", "\n}\n", "import { formatDay } from './dates';\n"),
         (SCRIPT, "src/page.ts", "const a = new Clock(", "", "import Clock from './dates';\n"),
+        (GO_PARTS, "c.go", "package shop\n\nfunc f() {\n\tx(fmt.Println(", "\n}\n", 'import "fmt"\n'),
+        (GO_PARTS, "c.go", "package shop\n\nfunc f() {\n\tfmt.Println(", "\n}\n\nfunc g() {\n}\n", 'import "fmt"\n'),
+        (
+            JAVA,
+            "b/X.java",
+            "package b;\n\nclass X {\n  void f() { new Price(",
+            "\n  }\n}\n",
+            "import shop.money.Price;\n",
+        ),
+        (
+            JAVA,
+            "b/X.java",
+            "package b;\n\nclass X {\n  Price p = new Price(",
+            "\n\n  int a;\n}\n",
+            "import shop.money.Pr",
+        ),
     ],
 )
 def test_an_open_call_is_a_use(files: Mapping[str, str], path: str, text: str, rest: str, line: str) -> None:

@@ -101,7 +101,8 @@ def _closers(text: str, stop: int, language: str) -> str:
     line = lex(text[text.rfind("\n", 0, stop) + 1 : stop], language)
     if line.quote or line.comment:
         return ""
-    return "".join(CLOSER_OF[sign] for _, sign in reversed(line.openers))
+    closers = "".join(CLOSER_OF[sign] for _, sign in reversed(line.openers))
+    return closers.partition("}")[0] + ";" if language == "java" and closers[:1] in (")", "]") else closers
 
 
 class ImportSearch:
