@@ -84,6 +84,7 @@ RUST = {
     "src/cart.rs": "use std::collections::HashMap;\n\nuse crate::money::{format_money, Price};\n",
     "src/tax.rs": "use std::collections::HashMap;\n\nuse crate::money::{format_money, Price};\n",
 }
+SERDE = {"src/b.rs": "use serde::{Deserialize, Serialize};\n", "src/c.rs": "use serde::Serialize;\n"}
 JAVA = {
     "src/shop/money/Price.java": "package shop.money;\n\npublic class Price {}\n",
     "src/shop/Cart.java": "package shop;\n\nimport java.util.List;\nimport shop.money.Price;\n\nclass Cart {}\n",
@@ -430,6 +431,12 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "use std::collections::HashMap;\n#[cfg(unix)] use std::fmt;\n",
         ),
         (RUST, "src/a.rs", "/// Counts.\nfn f(a: HashMap<u8, u8>) {}\n", "use std::collections::HashMap;\n\n/// C"),
+        (
+            SERDE,
+            "src/a.rs",
+            "use serde::Deserialize;\n\n#[derive(Deserialize, Serialize)] struct Row {}\n",
+            "use serde::Deserialize;\nuse serde::Serialize;\n\n",
+        ),
         # the imports of an inline module
         (
             RUST,
@@ -596,6 +603,11 @@ def test_new_text_has_the_documents_line_ends() -> None:
         (GO_PARTS, "other/a.go", "package other\n\nvar x = y.Format()\n"),
         ({**GO, "c.go": 'package shop\n\nimport "C"\n'}, "b.go", "package shop\n\nvar x = C.x()\n"),
         (RUST, "src/a.rs", "struct Price;\nfn f(p: Price) {}\n"),
+        (SERDE, "src/a.rs", "// #[derive(Serialize)]\n"),
+        (SERDE, "src/a.rs", "#[derive(serde::Serialize, Clone)] struct A;\n"),
+        (SERDE, "src/a.rs", "#[cfg_attr(unix, derive(Serialize))] struct A;\n"),
+        (SERDE, "src/a.rs", "trait Serialize {}\n#[derive(Serialize)] struct A;\n"),
+        (RUST, "src/a.rs", "#[derive(Price)] struct A;\n"),
         (RUST, "src/a.rs", "use std::fmt;\n\nmod tests {\n    fn f(a: HashMap<u8, u8>) {} }\n"),
         (RUST, "src/a.rs", "mod tests {\n    use b::*;\n    use std::io;\n    fn f(a: HashMap<u8, u8>) {} }\n"),
         ({**RUST, "src/bin/tool.rs": "pub fn run() {}\n"}, "src/a.rs", "fn f() { run() }\n"),  # another crate

@@ -1,6 +1,7 @@
 """Rust's `use` declarations."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -27,6 +28,7 @@ _USE: Final = re.compile(
     r"^(?P<indent>[ \t]*)(?:#\[[^\n]*\][ \t]*)?(?P<pub>pub(?:\([^)]*\))?[ \t]+)?use[ \t\n]+(?P<tree>[^;]+);",
     re.MULTILINE,
 )
+_DERIVE: Final = re.compile(r"^[ \t]*#\[derive\(([^()\[\]]*)\)\]", re.MULTILINE)
 _ABOVE: Final = re.compile(r"\s*(?:#\[(?:[^\[\]]|\[[^\[\]]*\])*\][ \t]*(?://[^\n]*)?|///[^\n]*|/\*\*[^\n]*\*/[ \t]*)\n")
 """An attribute, or a line of a doc comment."""
 _MOST_ABOVE: Final = 40  # lines of an item's attributes and doc comment
@@ -353,7 +355,8 @@ class RustImports(ImportSyntax):
         if "@" not in crate:
             return source
         module = module_of(asked.path)
-        if crate != module.partition("::")[0] or source == module:
+        derived = len(self.exported(asked.text, asked.name))  # by a macro, which is another crate's
+        if crate != module.partition("::")[0] or source == module or derived == len(_words(asked.text, asked.name)):
             return None
         own = [line.source for line in asked.lines if not line.guarded]
         declared = re.search(rf"^\s*(?:pub\s+)?mod\s+{rest.partition('::')[0]}\b", asked.text, re.MULTILINE)
@@ -379,6 +382,14 @@ class RustImports(ImportSyntax):
         return re.match(r"\s*(?:\(|::|!\s*[(\[{])", after) is not None
 
     @override
+    def exported(self, text: str, name: str) -> list[int]:
+        tree = parsed(text, "rust")
+        if tree is None or re.search(rf"\b(?:struct|enum|trait|type|union|mod)\s+{re.escape(name)}\b", text):
+            return []
+        places = (at for derive in _DERIVE.finditer(text) for at in _words(text, name, *derive.span(1)))
+        return [at for at in places if not tree.quoted(at)]
+
+    @override
     def is_builtin(self, name: str) -> bool:
         return name in _BUILTIN
 
@@ -391,6 +402,11 @@ class RustImports(ImportSyntax):
             at += 1
             rest = rest[1:]
         return at, "", "\n\n" if rest else "\n"
+
+
+def _words(text: str, name: str, start: int = 0, end: int = sys.maxsize) -> list[int]:
+    """The offsets of a name in a part of a text, in comments, too."""
+    return [one.start() for one in re.compile(rf"(?<!\w){re.escape(name)}(?!\w)").finditer(text, start, end)]
 
 
 def _with_attributes(text: str, at: int) -> int:

@@ -157,7 +157,7 @@ class ImportSyntax(ABC):
         return list(targets)
 
     def exported(self, _text: str, _name: str) -> list[int]:
-        """Where the text says that others may import a name which it has nowhere else."""
+        """Where the text says in a string or an attribute that it has a name which it uses nowhere else."""
         return []
 
     def knows(self, _name: str) -> bool:
