@@ -9,10 +9,9 @@ from typing import Final
 from msgspec import structs
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.protocol import Ask, Command, SearchElsewhere
+from fastcoder_lsp.completion.protocol import Ask, Command, FoundElsewhere, SearchElsewhere
 from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting, resolve
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.edits.elsewhere import FileEdits
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 
 _REMEMBERED: Final = 16  # answers that are remembered
@@ -30,7 +29,7 @@ class EditService:
         self._send, self._lock, self._next_number = send, lock, next_number
         self._newest = NewestQuestion[EditQuestion, EditAnswer](send)
         self._known: OrderedDict[EditQuestion, EditAnswer] = OrderedDict()
-        self._searches: dict[int, Future[tuple[FileEdits, ...]]] = {}
+        self._searches: dict[int, Future[FoundElsewhere]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -60,26 +59,26 @@ class EditService:
             future.add_done_callback(self._withdraw_unwanted)
             return future
 
-    def search(self, question: EditQuestion, most: int) -> "Future[tuple[FileEdits, ...]]":
+    def search(self, question: EditQuestion, most: int, patience_s: float = 0.0) -> "Future[FoundElsewhere]":
         """Search other files, at `most`, for the edits that a question's changes want; an earlier search ends empty.
 
-        The question's number is set here, and its text is the open document's.
+        The question's number is set here, and its text is the open document's. `patience_s`: see `SearchElsewhere`.
         """
         with self._lock:
-            future: Future[tuple[FileEdits, ...]] = Future()
+            future: Future[FoundElsewhere] = Future()
             for earlier in tuple(self._searches):
-                self.found(earlier, ())
+                self.found(FoundElsewhere(earlier, complete=False))
             number = self._next_number()
             self._searches[number] = future
-            self._send(SearchElsewhere(structs.replace(question, number=number, text=""), most))
+            self._send(SearchElsewhere(structs.replace(question, number=number, text=""), most, patience_s))
             return future
 
-    def found(self, number: int, files: tuple[FileEdits, ...]) -> None:
-        """Take the result of the search of this number."""
+    def found(self, result: FoundElsewhere) -> None:
+        """Take the result of a search."""
         with self._lock:
-            future = self._searches.pop(number, None)
+            future = self._searches.pop(result.number, None)
         if future is not None:
-            resolve(future, files)
+            resolve(future, result)
 
     def supersede(self, reason: Reason) -> None:
         """Answer the open question empty, for `reason`."""

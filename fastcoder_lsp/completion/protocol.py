@@ -27,6 +27,7 @@ from fastcoder_lsp.workspace.document import OpenTexts
 Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
 Target = Literal["model", "files", "settings"]
 """Where a host passes a command: to the scheduler's client, to the workspace, or to the owner of the settings."""
+MOST_PATIENCE_S = 30.0  # longest wait of a search for a folder that is being read
 Turn = Literal["", "own", "other"]
 """While a client waits for an answer: whether the scheduler works on its own question or on another client's."""
 
@@ -208,11 +209,13 @@ class FilesChanged(CommandMessage, frozen=True):
 class SearchElsewhere(CommandMessage, frozen=True):
     """Search other files for the edits that a question's changes want there, at `most` files; `FoundElsewhere` answers.
 
-    The question has no text: the host has the open document's. A newer search ends an older one.
+    The question has no text: the host has the open document's. A newer search ends an older one. `patience_s`: how long
+    it waits for a folder that is still being read.
     """
 
     question: EditQuestion
     most: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = MOST_FOUND
+    patience_s: Annotated[float, Meta(ge=0, le=MOST_PATIENCE_S)] = 0.0
     target: ClassVar[Target] = "files"
     opens_host: ClassVar[bool] = True
 
@@ -262,10 +265,14 @@ class Answered(EventMessage, frozen=True):
 
 
 class FoundElsewhere(EventMessage, frozen=True):
-    """The edits of other files for the question of this number, the nearest files first."""
+    """The edits of other files for the question of this number, the nearest files first.
+
+    `complete`: whether all files were there to be searched; not while a folder is being read.
+    """
 
     number: Natural
     files: Annotated[tuple[FileEdits, ...], Meta(max_length=MOST_FOUND)] = ()
+    complete: bool = True
 
 
 class Grew(EventMessage, frozen=True):

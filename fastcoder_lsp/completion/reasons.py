@@ -274,6 +274,11 @@ def no_edit_elsewhere() -> Reason:
     return Reason("edit-none", "No other place of this repository wants your last changes.", "")
 
 
+def still_reading() -> Reason:
+    """The files that may want the user's changes are not all known yet."""
+    return Reason("edit-none", "The workspace is still being read; ask again in a moment.", "")
+
+
 def edits_by_key() -> Reason:
     """Settings let edits be suggested only by key."""
     return Reason(

@@ -261,8 +261,8 @@ class CompletionService:
         match event:
             case protocol.Answered(number, EditAnswer() as edit):
                 self.edits.answered(number, edit)
-            case protocol.FoundElsewhere(number, files):
-                self.edits.found(number, files)
+            case protocol.FoundElsewhere():
+                self.edits.found(event)
             case protocol.Answered(number, Answer() as answer):
                 self._answered(number, answer)
             case protocol.Made(uri, suggestion):

@@ -5,8 +5,10 @@ They know the files by the word index that prompts use, and read only those that
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import structs
 
@@ -22,6 +24,8 @@ from fastcoder_lsp.workspace.paths import path_of
 
 log = logging.getLogger(__name__)
 
+_LOOK_S: Final = 0.05  # between two looks whether a folder has been read
+
 
 class FolderFiles:
     """The files of a folder that may be read (`SearchedFiles`): open ones with their unsaved texts."""
@@ -36,6 +40,11 @@ class FolderFiles:
             if path.is_relative_to(words.root)
         }
         self._open, self._known = below, frozenset((*words.index.known(), *below))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the folder has been read, as things stand now; `known` may be older."""
+        return self._words.complete
 
     def known(self) -> Collection[str]:
         """All paths below the folder."""
@@ -85,7 +94,10 @@ class ElsewhereSearches:
             return
         asked = structs.replace(question, text=text)
         thread = threading.Thread(
-            target=self._run, args=(path, asked, search.most), name="fastcoder-elsewhere", daemon=True
+            target=self._run,
+            args=(path, structs.replace(search, question=asked)),
+            name="fastcoder-elsewhere",
+            daemon=True,
         )
         try:
             thread.start()
@@ -93,14 +105,25 @@ class ElsewhereSearches:
             log.warning("other files cannot be searched now: %s", error)
             self._emit(protocol.FoundElsewhere(question.number))
 
-    def _run(self, path: Path, question: EditQuestion, most: int) -> None:
-        found = tuple[FileEdits, ...]()
+    def _run(self, path: Path, search: protocol.SearchElsewhere) -> None:
+        found, complete, question = tuple[FileEdits, ...](), True, search.question
         try:
+            complete = self._is_read(path, search)
             files = self._files_at(path)
-            found = self._search(question, files, most) if files is not None else ()
+            found = self._search(question, files, search.most) if files is not None else ()
         except Exception:  # a bug costs these edits and is logged
             log.exception("searching other files failed")
-        self._emit(protocol.FoundElsewhere(question.number, found))
+        complete = complete and self._newest == question.number
+        self._emit(protocol.FoundElsewhere(question.number, found, complete))
+
+    def _is_read(self, path: Path, search: protocol.SearchElsewhere) -> bool:
+        """Whether the folder has been read, at once or within the search's patience; a newer search ends the wait."""
+        files, end_s = self._files_at(path), time.monotonic() + search.patience_s
+        while files is not None and not files.complete:
+            if self._newest != search.question.number or time.monotonic() >= end_s:
+                return False
+            time.sleep(_LOOK_S)
+        return True
 
     def _search(self, question: EditQuestion, files: FolderFiles, most: int) -> tuple[FileEdits, ...]:
         """The whole search, unless a newer one has begun."""

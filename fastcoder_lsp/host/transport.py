@@ -18,7 +18,7 @@ from fastcoder_lsp.completion.protocol import HostFacts, Message
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, Natural, Short
 
-PROTOCOL: Final = 11
+PROTOCOL: Final = 12
 """Incremented with every change of a message. Clients and hosts of different versions rarely meet, because the build is
 part of the address."""
 MOST_BYTES: Final = 8_000_000  # longest message

@@ -66,6 +66,7 @@ class FolderWords:
         self._characters = 0
         self._looked_s = self._spent_s = self._rested_s = 0.0
         self._looked_by: ReadingRules | None = None
+        self._read_by: ReadingRules | None = None
         self._files, self._folders, self._everything = set[Path](), set[Path](), False
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -101,6 +102,11 @@ class FolderWords:
                 self._files.clear()
                 self._folders.clear()
             self._start()
+
+    @property
+    def complete(self) -> bool:
+        """Whether a scan by the current rules has reached its end, or none will; for any thread."""
+        return self._read_by is self.rules or self._stopping.is_set()
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is left to look at; returns whether that came. For tests, benchmarks, single queries."""
@@ -234,6 +240,7 @@ class FolderWords:
         for key in set(self.index.known()) - seen:
             self._forget(key)
         self.index.merge(FEW)
+        self._read_by = rules
         self._keep()
         with self._lock:
             self._looked_s, self._spent_s = self._clock_s(), time.thread_time() - began_s

@@ -63,6 +63,7 @@ from fastcoder_lsp.lsp.known_clients import at
 from fastcoder_lsp.lsp.requests.ask import range_of, request_at_start
 from fastcoder_lsp.lsp.requests.elsewhere import (
     APPLY_COMMAND,
+    READ_S,
     all_files,
     files_elsewhere,
     nothing_elsewhere,
@@ -196,18 +197,20 @@ async def _answer_of_model(session: Session, question: EditQuestion, settings: S
 async def edits_elsewhere(session: Session, params: object) -> dict[str, object]:
     """`fastcoder/editsElsewhere`: the user asks for the same change at all other places of the repository."""
     session.edits.gate.learned.wake()
-    return await _everywhere(session, params)
+    return await _everywhere(session, params, READ_S)
 
 
-async def _everywhere(session: Session, params: object) -> dict[str, object]:
+async def _everywhere(session: Session, params: object, patience_s: float) -> dict[str, object]:
     uri, version, position = _place_of(params)
     snapshot = session.documents.snapshot(uri)
     question = _question(session, snapshot, uri, version, position, invoked=True)
     if isinstance(question, Reason):
         return nothing_elsewhere(question)
-    offered = await all_files(session, question)
+    offered = await all_files(session, question, patience_s)
     if _has_changed(session, question):
         return nothing_elsewhere(reasons.changed())
+    if isinstance(offered, Reason):
+        return nothing_elsewhere(offered)
     return offer(session, offered) if offered else nothing_elsewhere()
 
 
@@ -221,7 +224,7 @@ async def code_action(session: Session, params: types.CodeActionParams) -> list[
         "textDocument": {"uri": params.text_document.uri},
         "position": {"line": start.line, "character": start.character},
     }
-    found = await _everywhere(session, place)
+    found = await _everywhere(session, place, 0.0)  # editors ask wherever the cursor rests
     if found["id"] is None:
         return []
     command = f"{APPLY_COMMAND}{session.client.command_suffix}"

@@ -27,28 +27,38 @@ from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of, uri_of
 
 SEARCH_S: Final = 2.0  # how long a question waits for a search; a host may be lost meanwhile
+READ_S: Final = 6.0  # how long the user's own question waits for a folder that is still being read
 APPLY_COMMAND: Final = "fastcoder.applyEdits"
 _ANNOTATION: Final = "fastcoder"
 
 
 async def files_elsewhere(session: Session, question: EditQuestion, most: int = MOST_FOUND) -> list[OfferedFile]:
     """The files that want the changes of a question, too: the question's own first, then the nearest."""
+    return (await _searched(session, question, most, 0.0))[0]
+
+
+async def _searched(
+    session: Session, question: EditQuestion, most: int, patience_s: float
+) -> tuple[list[OfferedFile], bool]:
+    """The same, and whether these are all."""
     folder = session.folder_of(question.uri)
     if folder is None or not concerns_others(question.history):
-        return []
-    future = session.service.edits.search(question, most)
+        return [], True
+    future = session.service.edits.search(question, most, patience_s)
     try:
-        found = await asyncio.wait_for(asyncio.wrap_future(future), SEARCH_S)
+        found = await asyncio.wait_for(asyncio.wrap_future(future), SEARCH_S + patience_s)
     except TimeoutError:
-        return []
-    offered = [await _offered(session, folder, question, one) for one in found]
-    return [one for one in offered if one is not None]
+        return [], False
+    offered = [await _offered(session, folder, question, one) for one in found.files]
+    return [one for one in offered if one is not None], found.complete
 
 
-async def all_files(session: Session, question: EditQuestion) -> list[OfferedFile]:
-    """The same for a preview, with the other places of the question's own file."""
+async def all_files(session: Session, question: EditQuestion, patience_s: float) -> list[OfferedFile] | Reason:
+    """The same for a preview, with the other places of the question's own file; a reason while others are unknown."""
     own = without_model(question).edits
-    found = await files_elsewhere(session, question)
+    found, complete = await _searched(session, question, MOST_FOUND, patience_s)
+    if not complete:
+        return reasons.still_reading()
     if not own:
         return found
     same = [one for one in found if one.question.uri == question.uri and one.question.text == question.text]
