@@ -126,7 +126,7 @@ def _family(language: str) -> str:
 
 
 def _files(root: Path) -> Iterator[CodeFile]:
-    table, found = ImportTable(), list[CodeFile]()
+    tables, found = defaultdict[str, ImportTable](ImportTable), list[CodeFile]()
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)
         syntax = syntax_of_file(inside.as_posix())
@@ -138,6 +138,7 @@ def _files(root: Path) -> Iterator[CodeFile]:
             text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
         except UnicodeDecodeError:
             continue
+        table = tables[syntax.name]
         table.put(inside.as_posix(), syntax.facts(text, inside.as_posix()))
         if (language := language_of(path)) in syntax.languages:
             found.append(CodeFile(inside.as_posix(), text, language, table))
