@@ -31,6 +31,7 @@ SINGLE = {
 """As isort's `force_single_line` writes imports."""
 FLAT = {"util.py": "def shared_thing():\n    pass\n\n\nclass Conf:\n    pass\n", "main.py": "from util import Conf\n"}
 """Scripts, without a package."""
+PLUGIN = {"plugins/foo/__init__.py": "from .money import Price\n", "plugins/foo/money.py": MONEY}
 SETUP = {
     "setup.py": "def build_it(): pass\n",
     "tests/__init__.py": "",
@@ -237,6 +238,12 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "m/user.py",
             f"{GUARD}    from m.order import Item\n\n\ndef f(o: Order) -> None: ...\n",
             f"{GUARD}    from m.order import Item, Order\n\n\n",
+        ),
+        (
+            {"src/foo/__init__.py": "", "src/foo/a.py": "from .b import Price\n", "src/foo/b.py": MONEY},
+            "tests/a.py",
+            "Price()\n",
+            "from foo.b import Price\n\n",
         ),
         # after a docstring, and several at once
         (
@@ -581,6 +588,7 @@ def test_new_text_has_the_documents_line_ends() -> None:
         (SETUP, "proj/a.py", "run_keyword()\n"),
         (SETUP, "proj/a.py", "forwards()\n"),
         (SETUP, "app/b.py", "run_side()\n"),
+        (PLUGIN, "core/a.py", "Price()\n"),
         ({"bin/json.py": FLAT["util.py"]}, "bin/a.py", "shared_thing()\n"),
         ({"bin/util.py": FLAT["util.py"], "bin/b.py": "from util import Conf\n"}, "web/a.py", "Conf()\n"),
         ({"a.py": "import x.util as u\n", "b.py": "import y.util as u\n"}, "c.py", "u.f()\n"),

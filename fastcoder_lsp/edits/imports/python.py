@@ -52,6 +52,7 @@ _LAZY: Final = re.compile(r"^def __getattr__\b", re.MULTILINE)
 _GATHERED: Final = frozenset({"typing", "typing_extensions", "collections.abc"})
 """Sources whose names share a statement even where others have one each."""
 _NEVER_SOURCES: Final = frozenset({"setup", "conftest", "__main__"})
+_ROOTS: Final = ("", "/src")  # folders from which files outside of a package import it, likely
 _TEST_FILE: Final = re.compile(r"test_.*|.*_test|conftest|tests?")
 
 
@@ -229,8 +230,11 @@ class PythonImports(ImportSyntax):
         near = relative(whole, asked.path, _outermost(asked))
         if dotted is None and near is None:
             return _flat(whole, asked)
+        if dotted is not None and near is None:
+            is_found = not said or bool(plain) or whole[: -len(dotted) - 1] in _ROOTS
+            return dotted if is_found else None
         if dotted is None or near is None:
-            return dotted or near
+            return near
         top = dotted.partition(".")[0]
         if f"/{top}/" not in f"/{asked.path}":
             return dotted if plain or not said else None

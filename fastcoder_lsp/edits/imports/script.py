@@ -426,7 +426,7 @@ class ScriptImports(ImportSyntax):
         at = head.end() if head is not None else 0
         end = at
         for line in self.statements(text):
-            if line.start >= end and not _COMMENT.sub("", text[end : line.start]).strip():
+            if line.form == "import" and line.start >= end and not _COMMENT.sub("", text[end : line.start]).strip():
                 end = line.end
         if end > at:
             return end, "\n", ""
