@@ -621,6 +621,8 @@ def test_new_text_has_the_documents_line_ends() -> None:
         ({**RUST, "src/bin/tool.rs": "pub fn run() {}\n"}, "src/a.rs", "fn f() { run() }\n"),  # another crate
         (RUST, "src/bin/tool.rs", "fn f(a: Price) {}\n"),
         (RUST, "src/main.rs", "fn f(a: Price) {}\n"),
+        (RUST, "src/a.rs", "mod b { use std::io; fn f(a: Price) {} }\n"),
+        (RUST, "src/a.rs", "mod b { fn f(a: Price) {} }\n" * 101),
         (STATIC, "src/shop/X.java", "package shop;\n\nclass X { Rate rate; }\n"),  # only its own package sees it
         (STATIC, "src/tax/X.java", "package tax;\n\nclass X { Rates rates; }\n"),
         (JAVA, "src/shop/X.java", "package shop;\n\nclass X { int f(K k) { switch (k) { case List: } } }\n"),

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -173,31 +174,37 @@ _SEVERAL: Final = frozenset(
 )
 """Names of several things in the standard library."""
 _UNKNOWN: Final = "crate@?"  # a crate whose files are in no folder `src`
+_MOST_MODULES: Final = 100  # inline ones of a file
 _WIDEST: Final = 100
 
 
 class InlineModule(NamedTuple):
-    """The body of a `mod x { … }`, and where the `use` declarations begin that are directly in it."""
+    """The body of a `mod x { … }`, and the `use` declarations on lines of their own that are directly in it."""
 
     start: int
     end: int
-    uses: tuple[int, ...]
+    uses: tuple[int, ...]  # where they begin
+    globs: frozenset[str]  # the sources of which it uses everything
 
     def direct(self, lines: Sequence[ImportLine]) -> list[ImportLine]:
         """Those of a text's statements that are directly in the module."""
-        own = (line for line in lines if any(line.start <= use < line.end for use in self.uses))
-        return [replace(line, guarded=False) for line in own]
+        starts = [line.start for line in lines]
+        before = (lines[number - 1] for use in self.uses if (number := bisect_right(starts, use)))
+        return [replace(line, guarded=False) for line in before if line.start >= self.start]
 
 
 @lru_cache(maxsize=2)
 def _modules(text: str) -> list[InlineModule]:
     found, rest = list[InlineModule](), [tree.root] if (tree := parsed(text, "rust")) is not None else []
-    while rest:
+    while rest and len(found) < _MOST_MODULES:
         for node in rest.pop().named_children:
             body = node.child_by_field_name("body") if node.type == "mod_item" else None
             if body is not None:
-                uses = (one.start_byte for one in body.named_children if one.type == "use_declaration")
-                found.append(InlineModule(body.start_byte + 1, body.end_byte, tuple(uses)))
+                uses = [one.start_byte for one in body.named_children if one.type == "use_declaration"]
+                said = [one for at in uses if (one := _USE.match(text, text.rfind("\n", 0, at) + 1)) is not None]
+                globs = (re.sub(r"\s+", "", one["tree"]) for one in said if "*" in one["tree"])
+                starts = tuple(one.start("tree") for one in said)
+                found.append(InlineModule(body.start_byte + 1, body.end_byte, starts, frozenset(globs)))
                 rest.append(body)
     return found
 
@@ -324,22 +331,17 @@ class RustImports(ImportSyntax):
 
     @override
     def hides(self, line: ImportLine) -> bool:
-        return not line.guarded and self._may_hide(line)
-
-    def _may_hide(self, line: ImportLine) -> bool:
-        last = re.sub(r"\s+", "", line.spelling).removesuffix("::*").rpartition("::")[2]
-        return not last[:1].isupper()  # an enum binds its own variants
+        return not line.guarded and _may_hide(re.sub(r"\s+", "", line.spelling))
 
     @override
     def homes(self, text: str, lines: Sequence[ImportLine], at: int) -> list[int]:
-        found = list[int]()
-        inside = [one for one in _modules(text) if one.start <= at < one.end]
-        for module in sorted(inside, key=lambda one: -one.start):
-            own = module.direct(lines)
-            above = [line for line in own if re.sub(r"\s+", "", line.spelling) == "super::*"]
-            if own and not any(line.everything for line in own if line not in above and self._may_hide(line)):
+        found, modules = list[int](), _modules(text)
+        if len(modules) >= _MOST_MODULES:
+            return found
+        for module in sorted((one for one in modules if one.start <= at < one.end), key=lambda one: -one.start):
+            if module.uses and not any(_may_hide(one) for one in module.globs - {"super::*"}):
                 found.append(module.start)
-            if not above:
+            if "super::*" not in module.globs:
                 return found
         return [*found, 0]
 
@@ -402,6 +404,10 @@ class RustImports(ImportSyntax):
             at += 1
             rest = rest[1:]
         return at, "", "\n\n" if rest else "\n"
+
+
+def _may_hide(glob: str) -> bool:
+    return not glob.removesuffix("::*").rpartition("::")[2][:1].isupper()  # an enum binds its own variants
 
 
 def _words(text: str, name: str, start: int = 0, end: int = sys.maxsize) -> list[int]:
