@@ -31,7 +31,11 @@ SINGLE = {
 """As isort's `force_single_line` writes imports."""
 FLAT = {"util.py": "def shared_thing():\n    pass\n\n\nclass Conf:\n    pass\n", "main.py": "from util import Conf\n"}
 """Scripts, without a package."""
-PLUGIN = {"plugins/foo/__init__.py": "from .money import Price\n", "plugins/foo/money.py": MONEY}
+PLUGIN = {
+    "plugins/foo/__init__.py": "",
+    "plugins/foo/a.py": "from .money import Price\n",
+    "plugins/foo/money.py": MONEY,
+}
 SETUP = {
     "setup.py": "def build_it(): pass\n",
     "tests/__init__.py": "",
