@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple, Protocol
 
 from msgspec import Meta, Struct, structs
@@ -17,10 +17,10 @@ from msgspec import Meta, Struct, structs
 from fastcoder_lsp.core import Change, Pieces
 from fastcoder_lsp.core.bounds import Short
 from fastcoder_lsp.edits.analogy import WORD, RepeatedChange, beside, places, repeated
+from fastcoder_lsp.edits.arguments import function_of, named_arguments, own_uses
 from fastcoder_lsp.edits.names import FILE, ScopedName, SyntaxScopes, scopes_of
 from fastcoder_lsp.edits.renames import MOST_CHANGES, names_changed
 from fastcoder_lsp.edits.scope_rules import NameRole
-from fastcoder_lsp.edits.syntax_tree import quoting
 from fastcoder_lsp.edits.uses import GoPackage, ImportedUses, Importer
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 from fastcoder_lsp.syntax import SCRIPT
@@ -34,14 +34,11 @@ LIKENESS: Final = 6  # points that a place needs in a file without changes; see 
 _IMPORTS: Final = re.compile(r"[ \t]*(?:from|import|use|using|export\s*[{*]|#\s*include)\b")
 _OWN: Final = frozenset({"this", "self"})
 _MOST_HOPS: Final = 3  # files that hand an import on, one to the other
-_MOST_ARGUMENTS: Final = 4_000  # characters of a call
 _MOST_IMPORTED: Final = 1_000  # characters between an import's beginning and a name in it
 _IMPORTED: Final = re.compile(
     r"(?:^|\n)[ \t]*(?:from\b.*\b)?(?:import|use)\b(?:[^\n]*|[^\n;({]*[({][^;)}]*)(?<!\bas )$"
 )
 _WORD: Final = re.compile(r"[^\W\d]\w+")
-_DEFINES: Final = re.compile(r"^(?P<indent>[ \t]*)(?:async[ \t]+)?def[ \t]+(?P<name>\w+)[ \t]*\(", re.MULTILINE)
-_CLASS: Final = re.compile(r"^class[ \t]+(?P<name>\w+)", re.MULTILINE)
 _EXPORTS: Final = re.compile(r"export\b")
 _EXPORTED: Final = re.compile(r"\bexport\s*(?:type\s*)?\{(?P<names>[^{}]*)\}(?!\s*from)")
 
@@ -152,7 +149,7 @@ class _Search:
         if still:
             return
         if use.parameter:
-            if renamed.language == "python" and (of := _function_of(scopes, text, use)) is not None:
+            if renamed.language == "python" and (of := function_of(scopes, text, use)) is not None:
                 yield renamed._replace(of=of)
         elif use.scope == FILE and (renamed.language not in SCRIPT or _is_exported(text, use, renamed.new)):
             yield renamed
@@ -162,7 +159,7 @@ class _Search:
         name, targets, seen = renamed.of or renamed.old, {renamed.path}, {renamed.path}
         package = self._package(renamed)
         if renamed.of:
-            self._name_in_calls(renamed, renamed.path, _own_uses(*self._existing(renamed.path), renamed.of))
+            self._name_in_calls(renamed, renamed.path, own_uses(*self._existing(renamed.path), renamed.of))
         for _ in range(_MOST_HOPS):
             exporting = set[str]()
             for path in self._near(set(self._files.holding([name])) - seen)[:MOST_READ]:
@@ -173,7 +170,7 @@ class _Search:
                     continue
                 seen.add(path)
                 if renamed.of:
-                    self._name_in_calls(renamed, path, uses)
+                    self._name_in_calls(renamed, path, uses.ends)
                 else:
                     self._rename(renamed, path, uses)
                 if uses.exports:
@@ -203,12 +200,9 @@ class _Search:
         for at in uses.written:
             self._add(path, Edit(at, at + len(old), f"{old}: {new}" if at in uses.properties else new))
 
-    def _name_in_calls(self, renamed: _RenamedDefinition, path: str, uses: ImportedUses | None) -> None:
-        text, language = self._existing(path)
-        is_quoted = quoting(text, language)
-        for end in uses.ends if uses is not None else ():
-            for at in _named_argument(is_quoted, text, end, renamed.old):
-                self._add(path, Edit(at, at + len(renamed.old), renamed.new))
+    def _name_in_calls(self, renamed: _RenamedDefinition, path: str, ends: Iterable[int]) -> None:
+        for at in named_arguments(*self._existing(path), ends, renamed.old):
+            self._add(path, Edit(at, at + len(renamed.old), renamed.new))
 
     # Repeated changes -------------------------------------------------------------------------------------------------
 
@@ -262,19 +256,6 @@ class _Search:
         return self._texts[path]
 
 
-def _function_of(scopes: SyntaxScopes, text: str, parameter: ScopedName) -> str | None:
-    """The function or class of a Python file whose calls name a parameter; None for methods and inner functions."""
-    start = scopes.scopes[parameter.scope].start
-    if (head := _DEFINES.match(text, text.rfind("\n", 0, start) + 1)) is None:
-        return None
-    if not head["indent"]:
-        return head["name"]
-    classes = [one for one in _CLASS.finditer(text, 0, head.start()) if not scopes.quoted(one.start())]
-    around = scopes.scopes[parameter.scope].parent
-    is_own = classes and around != FILE and scopes.scopes[around].parent == FILE and scopes.is_class(around)
-    return classes[-1]["name"] if is_own and head["name"] == "__init__" else None
-
-
 def _is_exported(text: str, use: ScopedName, name: str) -> bool:
     """Whether other files of TypeScript or JavaScript may import a definition by its name."""
     if _EXPORTS.match(text, use.line) is not None:
@@ -284,39 +265,6 @@ def _is_exported(text: str, use: ScopedName, name: str) -> bool:
 
 def _has_word(text: str, word: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
-
-
-def _own_uses(text: str, language: str, name: str) -> ImportedUses | None:
-    """The uses of a definition in its own file."""
-    if (scopes := scopes_of(text, language)) is None:
-        return None
-    uses = [one for one in scopes.names(name) if not one.free]
-    owners = scopes.owners(uses)
-    mine = [one for one, owner in zip(uses, owners, strict=True) if owner.scope == FILE]
-    if sum(one.bound for one in mine) != 1:
-        return None
-    return ImportedUses((), frozenset(), tuple(one.at + len(name) for one in mine if not one.bound), exports=False)
-
-
-def _named_argument(is_quoted: Callable[[int], bool], text: str, end: int, name: str) -> Iterator[int]:
-    """Where the call of what ends at `end` names an argument so; nothing where that is no call."""
-    opener = re.compile(r"[ \t]*\(").match(text, end)
-    if opener is None:
-        return
-    depth = 1
-    for found in re.compile(rf"[()\[\]{{}}]|(?<=[(,\s]){re.escape(name)}(?=\s*=(?!=))").finditer(
-        text, opener.end(), opener.end() + _MOST_ARGUMENTS
-    ):
-        if is_quoted(found.start()):
-            continue
-        if found[0] in ("(", "[", "{"):
-            depth += 1
-        elif found[0] in (")", "]", "}"):
-            depth -= 1
-            if not depth:
-                return
-        elif depth == 1:
-            yield found.start()
 
 
 def _words_beside(change: RepeatedChange) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Final
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.differences import whole_lines
+from fastcoder_lsp.edits.arguments import function_of, named_arguments, own_uses
 from fastcoder_lsp.edits.minimal import line_hunks
 from fastcoder_lsp.edits.names import ANYWHERE, FILE, ScopedName, SyntaxScopes, scopes_of
 from fastcoder_lsp.edits.scope_rules import NameRole
@@ -61,8 +62,28 @@ def renamed(question: EditQuestion) -> tuple[Edit, ...]:
         if (scopes := scopes_of(text, question.language)) is None:
             return ()
         if places := _places(scopes, question, old, new, made):
-            return tuple(Edit(one.at, one.at + len(old), f"{old}: {new}" if one.shorthand else new) for one in places)
+            edits = [Edit(one.at, one.at + len(old), f"{old}: {new}" if one.shorthand else new) for one in places]
+            edits += [Edit(at, at + len(old), new) for at in _named(scopes, old, [*places, *_at(scopes, new, made)])]
+            return tuple(sorted(edits, key=lambda edit: edit.start)) if len(edits) <= MOST_EDITS else ()
     return ()
+
+
+def _at(scopes: SyntaxScopes, name: str, made: set[int]) -> list[ScopedName]:
+    return [one for one in scopes.names(name) if one.at in made]
+
+
+def _named(scopes: SyntaxScopes, old: str, variable: Sequence[ScopedName]) -> Iterator[int]:
+    """Where a function that calls itself names the parameter that all of `variable` are.
+
+    Calls elsewhere in the file are other edits: see `edits_elsewhere`.
+    """
+    parameter = next((one for one in variable if one.parameter), None)
+    if parameter is None or scopes.language != "python":
+        return
+    if (called := function_of(scopes, scopes.text, parameter)) is not None:
+        own = scopes.scopes[parameter.scope]
+        ends = [one for one in own_uses(scopes.text, "python", called) if own.start < one < own.end]
+        yield from named_arguments(scopes.text, "python", ends, old)
 
 
 def _places(scopes: SyntaxScopes, question: EditQuestion, old: str, new: str, made: set[int]) -> Sequence[ScopedName]:

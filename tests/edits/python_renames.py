@@ -32,7 +32,18 @@ def renamed_tree(tree: ast.Module, function: Function, parameter: ast.arg, new: 
     body = target.body if isinstance(target.body, list) else [target.body]
     for node in body:
         _Renaming(old, new).visit(node)
+    if target in copied.body and given not in (target.args.vararg, target.args.kwarg):
+        _rename_in_own_calls(target, old, new)
     return copied
+
+
+def _rename_in_own_calls(function: Function, old: str, new: str) -> None:
+    """Rename a parameter where the function of a module calls itself and names it."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name == getattr(function, "name", None):
+                for one in node.keywords:
+                    one.arg = new if one.arg == old else one.arg
 
 
 def _own(nodes: list[ast.AST]) -> Iterator[ast.AST]:
