@@ -556,16 +556,6 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
     assert after.endswith(text.splitlines(keepends=True)[-1])
 
 
-def test_new_text_has_the_documents_line_ends() -> None:
-    text = '"""Prices."""\r\n\r\nimport sys\r\n\r\nx = json.dumps(format_money(1))\r\n'
-    question = question_of("shop/a.py", text)
-    added = missing_imports(question, table_of(PYTHON))
-    assert apply(text, added.edits) == text.replace(
-        "import sys\r\n", "import json\r\nimport sys\r\n\r\nfrom shop.money import format_money\r\n"
-    )
-    assert {text[one.used_at :].partition("(")[0] for one in added.imports} == {"json.dumps", "format_money"}
-
-
 @pytest.mark.parametrize(
     ("files", "path", "text"),
     [
@@ -711,7 +701,6 @@ def test_an_edit_is_the_tables_last_word() -> None:
     ("path", "text", "old", "after"),
     [
         ("a.py", "import json\nimport os\n\nos.x()\n", "json.dumps(1)\n", "import os\n\nos.x()\n"),
-        ("a.py", "import json\r\nimport os\r\n\r\nos.x()\r\n", "json.x()\r\n", "import os\r\n\r\nos.x()\r\n"),
         ("a.py", "from a import b, c\n\nc()\n", "b()\n", "from a import c\n\nc()\n"),
         ("a.py", "from a import (\n    b,\n    c,\n)\n\nb()\n", "c()\n", "from a import (\n    b,\n)\n\nb()\n"),
         ("a.ts", "import { a, b } from './c';\n\na();\n", "b();\n", "import { a } from './c';\n\na();\n"),

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from fastcoder_lsp.edits.imports.facts import TYPE_KINDS, ImportTarget
 from fastcoder_lsp.edits.imports.languages import syntax_of
-from fastcoder_lsp.edits.imports.line_ends import crlf_offset, is_crlf, with_crlf, with_unix_ends
 from fastcoder_lsp.edits.imports.place import ImportPlaces, code_statements
 from fastcoder_lsp.edits.imports.table import ImportTable
 from fastcoder_lsp.edits.imports.uses import in_types, unbound_uses
@@ -62,11 +61,6 @@ def missing_imports(
     syntax, text = syntax_of(question.language), question.text
     if syntax is None or len(text) > _MOST_TEXT:
         return AddedImports()
-    if is_crlf(text):
-        unix = with_unix_ends(question)
-        edits, imports = missing_imports(unix, table)
-        moved = tuple(one._replace(used_at=crlf_offset(unix.text, one.used_at)) for one in imports)
-        return AddedImports(tuple(with_crlf(unix.text, one) for one in edits), moved)
     names = [
         name
         for name in new_names(question)

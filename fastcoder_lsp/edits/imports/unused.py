@@ -4,7 +4,6 @@ import re
 from typing import Final
 
 from fastcoder_lsp.edits.imports.languages import syntax_of
-from fastcoder_lsp.edits.imports.line_ends import is_crlf, with_crlf, with_unix_ends
 from fastcoder_lsp.edits.imports.place import code_statements
 from fastcoder_lsp.edits.imports.values import BoundName, ImportLine
 from fastcoder_lsp.edits.minimal import apply, minimal
@@ -26,9 +25,6 @@ def unused_imports(question: EditQuestion) -> tuple[Edit, ...]:
     syntax, text = syntax_of(question.language), question.text
     if syntax is None or not question.history or len(text) > _MOST_TEXT or _NAMED_FILES.search(question.path):
         return ()
-    if is_crlf(text):
-        unix = with_unix_ends(question)
-        return tuple(with_crlf(unix.text, one) for one in unused_imports(unix))
     last = question.history[-1]
     gone = set(_NAME.findall(last.old)) - set(_NAME.findall(last.new))
     if question.language == "rust":  # a trait is used by its methods' names, too
