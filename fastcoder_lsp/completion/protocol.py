@@ -221,7 +221,7 @@ class SearchElsewhere(CommandMessage, frozen=True):
 
     @override
     def refused(self, answer: Answer) -> "Event":
-        return FoundElsewhere(self.question.number)
+        return FoundElsewhere(self.question.number, complete=False)
 
 
 Command: TypeAlias = (

@@ -34,6 +34,7 @@ class DesiredState:
     texts: OpenTexts
     questions: OpenQuestions = field(default_factory=OpenQuestions)
     loads: dict[int, protocol.Load] = field(default_factory=dict)
+    search: protocol.SearchElsewhere | None = None
     ready: bool = False  # the model was loaded, so that a new host loads it at once
 
     def apply(self, command: protocol.Command) -> None:
@@ -41,6 +42,8 @@ class DesiredState:
         self.questions.apply(command)
         if isinstance(command, protocol.Load):
             self.loads[command.ticket] = command
+        elif isinstance(command, protocol.SearchElsewhere):
+            self.search = command
         elif isinstance(command, protocol.Use):
             self.settings, self.folders = command.settings, dict(command.folders)
         elif isinstance(command, protocol.Enable):
@@ -58,6 +61,8 @@ class DesiredState:
         if self.ready and self.enabled:
             yield protocol.Load(0)  # no request waits for it
         yield from self.question_commands()
+        if self.search is not None:
+            yield self.search
 
     def question_commands(self) -> Iterator[protocol.Command]:
         """The open questions, and the place where a client waits for a late text."""
@@ -72,13 +77,16 @@ class DesiredState:
                 return self.questions.close(number)
             case protocol.LoadFinished(ticket):
                 return self.loads.pop(ticket, None) is not None
+            case protocol.FoundElsewhere(number) if self.search is not None and self.search.question.number == number:
+                self.search = None
+                return True
         return False
 
     def take_all(self) -> list[protocol.Command]:
-        """Close the open questions and `Load`s, and return their commands for the caller to answer."""
-        asked, loads = self.questions.asked(), self.loads
-        self.questions.completion, self.questions.edit, self.loads = None, None, {}
-        return [*map(protocol.Ask, asked), *(loads[one] for one in sorted(loads))]
+        """Close the open questions, `Load`s and search, and return their commands for the caller to answer."""
+        asked, loads, searches = self.questions.asked(), self.loads, [self.search] if self.search else []
+        self.questions.completion, self.questions.edit, self.loads, self.search = None, None, {}, None
+        return [*map(protocol.Ask, asked), *(loads[one] for one in sorted(loads)), *searches]
 
 
 class SharedProcessHost(Supervised):

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.completion.protocol import FoundElsewhere, SearchElsewhere
+from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host.elsewhere import ElsewhereSearches, FolderFiles
+from fastcoder_lsp.host.shared_process import DesiredState
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.runtime.context import ReadableFolder
 from fastcoder_lsp.runtime.folder_words import FolderWords
@@ -77,3 +79,16 @@ def test_a_newer_search_ends_the_wait_of_an_older_one(reading: Reading) -> None:
     both = {(one.number, one.complete) for one in (reading.found.get(timeout=WAIT_S) for _ in range(2))}
     assert both == {(1, False), (2, False)}
     reading.go.set()
+
+
+def test_a_search_waits_for_the_host_that_is_being_reached() -> None:
+    state = DesiredState(Settings(), {}, True, OpenTexts())
+    search = SearchElsewhere(EditQuestion(3, "file:///a.py", "a.py", "python", 1, "", 0, ()))
+    state.apply(search)
+    assert list(state.commands())[-1] == search
+    assert not state.close(FoundElsewhere(2))
+    assert state.close(FoundElsewhere(3))
+    assert search not in state.commands()
+    state.apply(search)
+    assert state.take_all() == [search]
+    assert search.refused(Answer.failed(None)) == FoundElsewhere(3, complete=False)
