@@ -94,7 +94,7 @@ class ScopeRules:
     calls: bool = False  # whether a call of a name may call a variable, or a method
 
     def role(self, edge: str, parent: str) -> NameRole:
-        """What an edge says."""
+        """The role of a name at an edge of the tree."""
         return self.roles.get(edge) or self.roles.get(parent) or NameRole.USE
 
 

@@ -180,7 +180,7 @@ class Importer:
                 yield from (one for item, one in _items(found, _IMPORTED) if item == name)
 
     def _python_modules(self, targets: Collection[str]) -> list[_ImportedName]:
-        """What stands before the dot where a module is used."""
+        """The word before the dot where a module is used."""
         modules = list[_ImportedName]()
         for found in _FROM.finditer(self._text):
             package = found["module"] if found["module"].endswith(".") else f"{found['module']}."

@@ -30,7 +30,7 @@ _BFLOAT16 = 30
 _OWED = 64
 """Most owed tokens that a step computes again; more are a prefill."""
 _NO_CELLS = 1
-"""What the library returns where it finds no room for a batch."""
+"""The library's result where it finds no room for a batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class ImportFiles:
                     self._tell(root, path.relative_to(root).as_posix())
 
     def table(self, root: Path, language: str) -> ImportTable | None:
-        """What is known of a folder's files for a language; None where nothing is."""
+        """The table of a folder's files for a language; None where there is none."""
         syntax = syntax_of(language)
         with self._lock:
             folder = self._folders.get(root)

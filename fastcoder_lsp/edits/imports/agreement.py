@@ -1,4 +1,4 @@
-"""What the files of a repository agree on: the one target that a name means."""
+"""The one target that the files of a repository agree a name means."""
 
 import sys
 from collections import Counter

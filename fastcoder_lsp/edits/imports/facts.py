@@ -1,4 +1,4 @@
-"""What is kept of the imports of a file."""
+"""The facts that are kept of a file's imports."""
 
 from typing import Final, NamedTuple
 
@@ -27,7 +27,7 @@ class NamedTarget(NamedTuple):
 
 
 class FileImports(NamedTuple):
-    """What the table keeps of one file."""
+    """The facts that the table keeps of one file."""
 
     imported: tuple[NamedTarget, ...] = ()
     defined: tuple[tuple[str, str], ...] = ()

@@ -91,7 +91,7 @@ def new_names(question: EditQuestion) -> list[str]:
 
 
 def _closers(text: str, stop: int, language: str) -> str:
-    """What closes the brackets that the line ending at `stop` leaves open: a parser reads no call without its end."""
+    """The closers of the brackets open on the line that ends at `stop`: a parser reads no call without its end."""
     line = lex(text[text.rfind("\n", 0, stop) + 1 : stop], language)
     if line.quote or line.comment:
         return ""

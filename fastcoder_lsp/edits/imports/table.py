@@ -1,4 +1,4 @@
-"""What the files of one workspace folder import and define, in one family of languages.
+"""The imports and definitions of one workspace folder's files, in one family of languages.
 
 A thread that reads files fills the table; others ask it. Equal facts of several files are one object.
 """

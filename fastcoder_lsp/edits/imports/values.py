@@ -78,7 +78,7 @@ class ImportSyntax(ABC):
 
     @abstractmethod
     def facts(self, text: str, path: str) -> FileImports:
-        """What the table keeps of a file at `path`, below the workspace folder."""
+        """The facts that the table keeps of a file at `path`, below the workspace folder."""
 
     @abstractmethod
     def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:

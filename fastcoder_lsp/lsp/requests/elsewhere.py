@@ -135,7 +135,7 @@ def _text_edits(session: Session, one: OfferedFile) -> list[dict[str, object]]:
 
 
 def title_of(offered: Sequence[OfferedFile]) -> str:
-    """What the edits of some files do, in words."""
+    """The edits of some files, in words."""
     places = sum(len(one.edits) for one in offered)
     return f"Make the same change at {counted(places, 'more place')} in {counted(len(offered), 'file')}"
 
