@@ -76,7 +76,7 @@ EMACS = """
 (load "{root}/editors/emacs/fastcoder.el" nil t)
 (fastcoder-setup '(python-mode))
 (add-hook 'python-mode-hook (lambda () (display-line-numbers-mode 1) (eglot-ensure)))
-(run-with-timer 1 nil (lambda () (setq unread-command-events (list 12))))
+(run-with-timer 1 nil #'redraw-display)
 (setq-default mode-line-format '(" %b  %l:%c  " mode-name minor-mode-alist))
 """
 
