@@ -13,6 +13,7 @@ MOST_TOLD: Final = 10_000  # longest text for users, in characters
 
 Natural: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Moment: TypeAlias = Annotated[float, Meta(ge=-1e15, le=1e15)]  # a clock's time; neither infinite nor NaN
 BudgetMs: TypeAlias = Annotated[float, Meta(ge=0)]  # a budget in milliseconds; may be infinite
 Name: TypeAlias = Annotated[str, Meta(max_length=65_536)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeAlias, runti
 
 from msgspec import Meta
 
-from fastcoder_lsp.core.bounds import Natural, Whole
+from fastcoder_lsp.core.bounds import Natural, Seed
 from fastcoder_lsp.core.trees import DraftTree, Draw, Tokens, Verified
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Sampler:
     temperature: Annotated[float, Meta(ge=0, le=100)] = 0.0
     top_k: Natural = 0
     top_p: Annotated[float, Meta(ge=0, le=1)] = 1.0
-    seed: Whole = 0
+    seed: Seed = 0
     rule: Literal["keyed", "rejection"] = "keyed"
     min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
 

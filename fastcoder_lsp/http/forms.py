@@ -35,7 +35,7 @@ _EXTRAS = 256
 _UNLIMITED = -1, -2  # llama.cpp's numbers for "until the end" and "until the context is full"
 _HOTTEST = 2.0  # OpenAI's limit
 _ANY_SEED = -1  # llama.cpp's number for a random one
-_MOST_SEED = 2**53 - _MOST_CHOICES * 16  # a choice's number is added to it
+_MOST_SEED = 2**63 - 1
 
 
 class SamplingFields(Struct, kw_only=True):
@@ -57,12 +57,12 @@ class SamplingFields(Struct, kw_only=True):
             top_k=_whole("top_k", self.top_k, least=-1, most=_MOST_TOKENS, absent=0),
             top_p=_between("top_p", self.top_p, 1.0, 1.0),
             min_p=_between("min_p", self.min_p, 1.0, 0.0),
-            seed=_whole(*named, least=_ANY_SEED, most=_MOST_SEED, absent=_ANY_SEED),
         )
+        seed = _whole(*named, least=_ANY_SEED, most=_MOST_SEED, absent=_ANY_SEED)
         if not sampler.draws:
             return GREEDY
-        seed = secrets.randbits(32) if sampler.seed == _ANY_SEED else sampler.seed
-        return replace(sampler, top_k=max(sampler.top_k, 0), seed=seed)
+        chosen = secrets.randbits(32) if seed == _ANY_SEED else seed
+        return replace(sampler, top_k=max(sampler.top_k, 0), seed=chosen)
 
 
 class Fields(SamplingFields, kw_only=True):
@@ -323,7 +323,8 @@ def _drawn(form: Fields, requests: Sequence[InfillRequest]) -> tuple[InfillReque
         raise RequestError(400, "alternatives: expected 1 beside a temperature, ask for `n` texts instead")
     each = [request for request in requests for _ in range(choices)]
     return tuple(
-        replace(request, sampler=replace(sampler, seed=sampler.seed + number)) for number, request in enumerate(each)
+        replace(request, sampler=replace(sampler, seed=(sampler.seed + number) & _MOST_SEED))
+        for number, request in enumerate(each)
     )
 
 

@@ -1,11 +1,13 @@
-"""The published clients of OpenAI's, Mistral's and Ollama's APIs, against a real server process.
+"""The published clients of OpenAI's, Mistral's and Ollama's APIs, against real server processes.
 
-scripts/test-clients runs it in a venv that has these clients: python check_clients.py SERVER-COMMAND…
+scripts/test-clients runs it in a venv that has these clients: python check_clients.py PYTHON, whose modules the servers
+are.
 """
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,6 +34,23 @@ def check_openai(base: str) -> None:
     assert client.models.retrieve(model.id) == model
     for name, wrong in (("logprobs", {"logprobs": 2}), ("max_tokens", {"max_tokens": -7}), ("stop", {"stop": [3]})):
         assert name in str(refusal(openai.BadRequestError, partial(client.completions.create, **asked, **wrong)))
+
+
+def check_drawn_choices(base: str) -> None:
+    client = openai.OpenAI(base_url=f"{base}/v1", api_key="any", max_retries=0)
+    asked: dict[str, Any] = {"model": "fastcoder", "prompt": BEFORE, "suffix": AFTER, "max_tokens": 64, "n": 4}
+
+    def draw(**more: Any) -> list[str]:
+        return [choice.text for choice in client.completions.create(**asked, **more).choices]
+
+    for seed in (1, 2**53 + 1, 2**63 - 4):
+        texts = draw(temperature=0.8, seed=seed)
+        assert len(set(texts)) == 4
+        assert texts == draw(temperature=0.8, seed=seed)
+    assert draw(temperature=0.8) != draw(temperature=0.8)
+    assert len(set(draw(temperature=0))) == 1
+    too_large = refusal(openai.BadRequestError, partial(draw, temperature=0.8, seed=2**63))
+    assert "seed" in str(too_large)
 
 
 def check_litellm(base: str) -> None:
@@ -65,19 +84,29 @@ def refusal(kind: type[Any], call: Callable[[], object]) -> Any:
     raise AssertionError("it is not refused")
 
 
-def main() -> None:
-    litellm.telemetry = False
-    with subprocess.Popen(
-        [*sys.argv[1:], SAYS + "\n"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
+@contextmanager
+def serving(module: str, *arguments: str) -> Iterator[str]:
+    """The address of a server process."""
+    command = [sys.argv[1], "-P", "-m", module, *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            base = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            for check in (check_openai, check_litellm, check_ollama):
-                check(base)
-                sys.stderr.write(f"{check.__name__}: passed\n")
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
         finally:
             server.kill()
+
+
+def main() -> None:
+    litellm.telemetry = False
+    with serving("tests.http.toy_process", SAYS + "\n") as says, serving("tests.http.drawing_process") as draws:
+        for check, base in (
+            (check_openai, says),
+            (check_litellm, says),
+            (check_ollama, says),
+            (check_drawn_choices, draws),
+        ):
+            check(base)
+            sys.stderr.write(f"{check.__name__}: passed\n")
 
 
 if __name__ == "__main__":

@@ -5,47 +5,16 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import Engine, Progress
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
 from fastcoder_lsp.draft.registry import make
-from fastcoder_lsp.runtime.parts import Model, Runtime
-from tests.completion.toys import Letters, ToyPrompts, toy_model, toy_runtime
 from tests.draft.test_exactness import parts
 from tests.engine import tiny_models
-from tests.http.toy_server import PREFIX, ToyServer
+from tests.http.drawing_server import INFILL, DrawingServer
+from tests.http.toy_server import PREFIX
 
 SEEDS = 300
-TOKENS = 16
 ASK = {"prompt": PREFIX, "suffix": "\n"}
-INFILL = {"input_prefix": PREFIX, "input_suffix": "\n"}
 HOT = {"temperature": 0.8, "top_p": 0.95}
-
-
-class Spelling(Letters):
-    """A token is a letter or a space, so that whatever a random model says is a text of one line."""
-
-    def piece(self, token: int) -> bytes:
-        return bytes([32 if token % 7 == 0 else 97 + token % 26])
-
-
-class DrawingServer(ToyServer):
-    """A server over a real engine with random weights."""
-
-    def __init__(self, engine: Engine, drafter: Drafter) -> None:
-        self.real, self.drafter = engine, drafter
-        super().__init__("")
-
-    def _load(self, _: Progress) -> Model:
-        return toy_model(self.real, Spelling())
-
-    def _runtime(self, model: Model) -> Runtime:
-        prompts = ToyPrompts(lambda before: tuple(before.encode()[-40:]))
-        return toy_runtime(model, prompts, str(next(self._numbers)), drafter=self.drafter, max_tokens=TOKENS)
-
-    def text(self, **asked: Any) -> str:
-        code, reply = self.call("/infill", INFILL | asked)
-        assert code == 200, reply
-        return str(reply["content"])
 
 
 Open = Callable[[Drafter], DrawingServer]
@@ -92,6 +61,13 @@ def test_choices_differ_and_repeat_with_their_seed(plain: DrawingServer) -> None
     assert texts == [choice["text"] for choice in second["choices"]]
     assert texts == [plain.text(**HOT, seed=11 + number) for number in range(4)]
     assert first["usage"]["completion_tokens"] == sum(map(len, texts))
+
+
+def test_a_seed_may_be_any_int64_from_0_on(plain: DrawingServer) -> None:
+    largest = 2**63 - 1
+    assert plain.text(**HOT, seed=largest) != plain.text(**HOT, seed=largest - 1)
+    bodies = plain.call("/completion", {"prompt": PREFIX, "n": 2, "seed": largest, **HOT})[1]
+    assert [body["generation_settings"]["seed"] for body in bodies] == [largest, 0]
 
 
 def test_without_a_seed_every_text_is_another_one_and_its_seed_is_told(plain: DrawingServer) -> None:
@@ -145,7 +121,8 @@ def test_several_prompts_and_choices_are_numbered(plain: DrawingServer) -> None:
         ("top_k", -2),
         ("min_p", -1),
         ("seed", 1.5),
-        ("seed", 2**60),
+        ("seed", 2**63),
+        ("seed", -2),
         ("n", 0),
         ("n", 17),
         ("alternatives", 2),

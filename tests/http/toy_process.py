@@ -1,4 +1,4 @@
-"""The real server over a model that says one thing everywhere, for editors: prints its port, then each prompt asked.
+"""The real server over a model that says one thing everywhere, for editors: prints its port, then serves.
 
 python -P -m tests.http.toy_process TEXT
 """
@@ -8,8 +8,8 @@ import sys
 from tests.http.toy_server import ToyServer
 
 
-def main() -> None:
-    server = ToyServer(sys.argv[1])
+def serve(server: ToyServer) -> None:
+    """Print the server's port; close it when standard input ends."""
     sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()
     sys.stdin.read()
@@ -17,4 +17,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(ToyServer(sys.argv[1]))
