@@ -26,6 +26,7 @@ FROM_SDSAT = Source("sdsat", "other")
 PUBLISHED_LONGEST = 5  # L of the 7B model
 SEEN = 8  # best ids of a row that its probabilities are estimated from
 PRIOR = 4.0  # guesses that the calibration starts with, which came true as often as the model predicts
+REMEMBERED = 0.9  # the factor by which the calibration's counts decay at each step
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class PositionCalibration:
-    """How often first candidates come true, by place, against the model's own probabilities."""
+    """How often first candidates came true of late, by place, against the model's own probabilities."""
 
     came_true: list[float] = field(default_factory=list)
     expected: list[float] = field(default_factory=list)
@@ -80,6 +81,11 @@ class PositionCalibration:
             self.came_true.append(0.0)
         self.expected[place] += probability
         self.came_true[place] += came_true
+
+    def fade(self) -> None:
+        """Forget a part of what was counted, so that a text where guesses failed does not stop them for good."""
+        self.came_true = [REMEMBERED * count for count in self.came_true]
+        self.expected = [REMEMBERED * count for count in self.expected]
 
     def survival(self, place: int) -> float:
         """The chance that first candidates up to `place` all come true."""
@@ -113,7 +119,7 @@ class SdsatDrafter(Drafter):
         return self._candidates
 
     def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
-        """Drop the candidates; the calibration stays, for it is about the model."""
+        """Drop the candidates; the calibration fades by itself."""
         self._candidates = []
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 the interface
@@ -130,6 +136,7 @@ class SdsatDrafter(Drafter):
             return
         assert verified.top_ids_NK is not None
         assert verified.top_logits_NK is not None
+        self.calibration.fade()
         self._learn(verified)
         below = tree.children()
         node: int | None = verified.path[-1] if verified.path else tree.pending - 1

@@ -24,7 +24,7 @@ from fastcoder_lsp.draft.registry import (
 from fastcoder_lsp.errors import UsageError
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import PARTS, VOCABULARY, request
-from tests.draft.toys import RepetitiveEngine
+from tests.draft.toys import RepetitiveEngine, TunedEngine
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "drafters.md"
 STORES: dict[Store, str] = {"repository": "D_r", "corpus": "D_c", "table": "a table of D_c"}
@@ -199,4 +199,21 @@ def test_drafts_keep_no_habits_of_other_documents(name: str) -> None:
         result = decode(RepetitiveEngine(), drafter, request((1, 2), 300, nodes=16), lambda: False)
         return len(result.tokens) / result.counts.steps
 
+    assert tokens_a_pass(others=20) >= 0.95 * tokens_a_pass(others=0)
+
+
+@pytest.mark.parametrize("name", ["sdsat", "sdsat:two_step=true,branch=1"])
+@pytest.mark.parametrize("foreseen", [0.0, 0.2])
+def test_guesses_of_a_tuned_model_keep_no_habits_of_other_documents(name: str, foreseen: float) -> None:
+    """Other documents, of which the model foresees little, cost a new one at most a twentieth of its tokens a pass."""
+
+    def tokens_a_pass(others: int) -> float:
+        drafter = make(name, replace(PARTS, trained=Trained(adaptive=(TunedEngine.ADAPTIVE,))))
+        for number in range(others):
+            other = request((3 + number, 5, 8), 100, nodes=16, document=f"other{number}")
+            decode(TunedEngine(foreseen, salt=3), drafter, other, lambda: False)
+        result = decode(TunedEngine(0.8), drafter, request((1, 2), 300, nodes=16), lambda: False)
+        return len(result.tokens) / result.counts.steps
+
+    assert tokens_a_pass(others=0) > 2
     assert tokens_a_pass(others=20) >= 0.95 * tokens_a_pass(others=0)
