@@ -1,7 +1,7 @@
 """The corpora of one tokenizer, opened once for all workspaces that draft from them, and their frozen tables.
 
 They are the running Python's standard library, the packages installed in a workspace, and corpora that the user built.
-A background thread builds missing ones.
+A background thread builds missing ones. A corpus serves the documents in its languages.
 """
 
 import hashlib
@@ -10,9 +10,11 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, table_of
@@ -22,12 +24,14 @@ from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace import corpus_files
 from fastcoder_lsp.workspace.background import RetryPolicy, lower_priority
+from fastcoder_lsp.workspace.languages import family_of, language_of
 from fastcoder_lsp.workspace.rules import resolved
 
 log = logging.getLogger(__name__)
 
 STANDARD_LIBRARY = f"python-{sys.version_info.major}.{sys.version_info.minor}"
 _DEPENDENCIES = "installed-"
+_LEAST_SHARE = 0.1  # of a corpus's tokens, in one family of languages: less is taken for an accident
 _RETRY_S = 10.0
 _POLL_S = 0.05
 
@@ -45,6 +49,28 @@ class Installed:
         self.names: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenCorpus:
+    """A corpus, and the families of languages that it has code of."""
+
+    info: CorpusInfo
+    store: Store
+    families: frozenset[str]
+
+    @classmethod
+    def of(cls, info: CorpusInfo, store: Store) -> "_OpenCorpus":
+        tokens = Counter[str]()
+        for entry in store.pin().parts:
+            for file, record in enumerate(entry.part.records):
+                tokens[family_of(language_of(PurePath(record.key)))] += len(entry.part.tokens_of(file))
+        least = _LEAST_SHARE * tokens.total()
+        return cls(info, store, frozenset(family for family, count in tokens.items() if count >= least))
+
+    def serves(self, family: str) -> bool:
+        """Whether documents of a family may draft from it; "" is an unknown one."""
+        return not family or family in self.families
+
+
 class CommonCode:
     """The corpora of a tokenizer. Without `builds_installed`, packages are used only if they were read before."""
 
@@ -52,7 +78,7 @@ class CommonCode:
         self._cache, self._encoder, self._builds_installed = cache, encoder, builds_installed
         self._lock, self._opening = threading.Lock(), threading.Lock()
         self._users: dict[Installed, None] = {}
-        self._stores: Mapping[str, tuple[CorpusInfo, Store]] = {}
+        self._stores: Mapping[str, _OpenCorpus] = {}
         self._tables: dict[TableShape, FrozenTable | None] = {}
         self._stopping = threading.Event()
         self.builder: threading.Thread | None = None
@@ -73,9 +99,17 @@ class CommonCode:
             self._stopping.set()
         return True
 
-    def stores(self, user: Installed) -> tuple[Store, ...]:
-        """The common corpora and the workspace's own, by their names."""
-        return tuple(store for name, (_, store) in self._stores.items() if is_common(name) or name in user.names)
+    def stores(self, user: Installed, family: str) -> tuple[Store, ...]:
+        """The common corpora and the workspace's own that serve a family of languages ("": any), by their names."""
+        return tuple(
+            corpus.store
+            for name, corpus in self._stores.items()
+            if (is_common(name) or name in user.names) and corpus.serves(family)
+        )
+
+    def covers(self, family: str) -> bool:
+        """Whether a common corpus serves a family of languages ("": any)."""
+        return any(is_common(name) and corpus.serves(family) for name, corpus in self._stores.items())
 
     def frozen(self, shape: TableShape) -> FrozenTable | None:
         """The common corpora's table; None until it is ready. The first request for a shape starts making it."""
@@ -139,11 +173,11 @@ class CommonCode:
         self._open(corpora)
         for name, sources, texts in _default_corpora(user.folders):
             wanted = self._builds_installed or is_common(name)
-            usable = name not in self._stores or self._stores[name][1].complete
+            usable = name not in self._stores or self._stores[name].store.complete
             missing = wanted and not (usable and _is_built(corpora, name, sources, identity))
             while missing and not self._cancelled(user):
                 if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._cancelled(user)):
-                    self._stores = {known: store for known, store in self._stores.items() if known != name}
+                    self._stores = {known: corpus for known, corpus in self._stores.items() if known != name}
                     break
                 # Another process is building it.
                 self._stopping.wait(_RETRY_S)
@@ -158,14 +192,15 @@ class CommonCode:
             for info in corpora.infos():
                 if info.identity == self._encoder.identity and (is_common(info.name) or info.name in own):
                     known = before.get(info.name)
-                    same = known is not None and known[0] == info
-                    stores[info.name] = known if known and same else (info, corpora.open(info.name, info.identity))
+                    if known is None or known.info != info:
+                        known = _OpenCorpus.of(info, corpora.open(info.name, info.identity))
+                    stores[info.name] = known
             self._stores = stores
 
     def _make_tables(self) -> None:
         with self._lock:
             wanted = [shape for shape, table in self._tables.items() if table is None]
-        common = [store.pin() for name, (_, store) in self._stores.items() if is_common(name)]
+        common = [corpus.store.pin() for name, corpus in self._stores.items() if is_common(name)]
         for shape in wanted:
             if self._stopping.is_set():
                 return

@@ -61,13 +61,21 @@ def standard_library() -> Texts:
 
 def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
     """The code installed in some workspace folders, smaller packages first, until `cap` bytes."""
+    return smaller_first(
+        (package for root in roots for folder in installed(root) for package in packages_in(folder)), cap
+    )
+
+
+def smaller_first(packages: Iterable[Path], cap: int, wanted: Callable[[Path], bool] = lambda _path: True) -> Texts:
+    """The code in packages, of the files that are `wanted`; smaller packages first, until `cap` bytes."""
     entries_left = _MAX_ENTRIES
     sized: list[tuple[int, list[Path]]] = []
-    for package in (package for root in roots for folder in installed(root) for package in _packages(folder)):
+    for package in packages:
         if entries_left <= 0:
             break
         files = _code_files(package, entries_left)
         entries_left -= 1 + len(files)
+        files = [path for path in files if wanted(path)]
         sized.append((sum(map(_size, files)), files))
     sized.sort()
     left = cap
@@ -104,14 +112,14 @@ def _may_list(folder: Path) -> bool:
     return folder.is_dir() and not folder.is_symlink() and os.access(folder, os.R_OK | os.X_OK)
 
 
-def _packages(folder: Path, *, scoped: bool = False) -> Iterator[Path]:
-    """Each installed package, of scopes (`@name`) too: a folder or a file."""
+def packages_in(folder: Path, *, scoped: bool = False) -> Iterator[Path]:
+    """Each package installed in a folder, of scopes (`@name`) too: a folder or a file."""
     for name, _ in list_folder(folder):
         entry = folder / name
         if name.endswith((".dist-info", ".egg-info")) or name.startswith("."):
             continue
         if name.startswith("@") and not scoped:
-            yield from _packages(entry, scoped=True)
+            yield from packages_in(entry, scoped=True)
         else:
             yield entry
 

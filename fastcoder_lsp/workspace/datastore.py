@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
@@ -19,6 +20,7 @@ from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.inbox import IndexUser
+from fastcoder_lsp.workspace.languages import family_of, is_known, language_of
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
@@ -123,25 +125,31 @@ class Datastore:
                 self._open_indexes()
 
     def pin(self, document: str) -> Pinned:
-        """The present state for a decode in the document with this URI, whose own text is searched first."""
+        """The present state for a decode in the document with this URI, whose own text is searched first.
+
+        Common code is that of its language; a document in an unknown one has all.
+        """
         started = self._started
         if started is None:
             return Pinned(frozen=self._frozen)
+        path = path_of(document)
+        family = family_of(language_of(path)) if path is not None and is_known(path) else ""
         snapshots = [snapshot for index in started.indexes for snapshot in index.pin()]
-        common = [store.pin() for store in started.common.stores(started.installed)]
+        common = [store.pin() for store in started.common.stores(started.installed, family)]
         return Pinned(
             repository=Searcher(snapshots, self._key_of(document)) if snapshots else None,
             corpus=Searcher(common) if common else None,
             generation=tuple(snapshot.generation for snapshot in (*snapshots, *common)),
-            frozen=self._frozen,
+            frozen=partial(self._frozen, family=family),
         )
 
-    def _frozen(self, shape: TableShape) -> FrozenTable | None:
+    def _frozen(self, shape: TableShape, family: str = "") -> FrozenTable | None:
         if shape not in self._shapes:
             with self._lock:
                 self._shapes[shape] = None
         started = self._started
-        return None if started is None else started.common.frozen(shape)
+        table = None if started is None else started.common.frozen(shape)
+        return table if started is not None and started.common.covers(family) else None
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until all reported changes can be found and the corpora are ready; for tests and benchmarks."""

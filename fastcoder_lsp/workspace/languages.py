@@ -190,6 +190,14 @@ _OTHERS: Final = frozenset(
     )
 )
 """Ids of editors, without names of files here, that are near others or may be."""
+_FAMILIES: Final[Mapping[str, str]] = {
+    member: family
+    for family, members in {
+        "cpp": "c cuda-cpp objective-c objective-cpp",
+        "javascript": "javascriptreact typescript typescriptreact vue svelte",
+    }.items()
+    for member in members.split()
+}
 _ALIKE: Final = 0.8  # as `pyton` and `python`; `rust` and `ruby` are less alike
 _LONGEST: Final = 40
 _MAGIC: Final = re.compile(r"(%%?)(!|\w+)[ \t]*(.*)")
@@ -220,6 +228,11 @@ _BY_MAGIC: Final[Mapping[str, str]] = {
 def language_of(path: PurePath) -> str:
     """The language id of a file; "plaintext" for an unknown name."""
     return _BY_NAME.get(path.name.lower()) or _BY_SUFFIX.get(path.suffix.lower(), "plaintext")
+
+
+def family_of(language: str) -> str:
+    """The family of a language id: code of one member is useful beside code of another."""
+    return _FAMILIES.get(language, language)
 
 
 def misspelt(language: str) -> str:

@@ -196,6 +196,7 @@ def test_ranges_of_the_json_are_places_too() -> None:
         (["bench", "engine", "--json", "absent/engine.json"], 2, "absent: no such folder"),
         (["corpus", "build", "absent"], 2, "absent: no such file or folder"),
         (["corpus", "build", "a.py", "--name", "a b"], 2, "'a b' is not a valid corpus name"),
+        (["corpus", "build", "--name", "web"], 2, "--name needs a PATH"),
         (["complete", "a.py:1:1", "--engine", "steam"], 2, "engine: must be one of"),
         (["complete", "a.py:1:1", "--max-tokens", "0"], 2, "between 1 and"),
         (["complete", "a.py:1:1", "--model", "nowhere/none"], 3, "fastcoder-lsp model pull"),

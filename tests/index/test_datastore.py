@@ -100,6 +100,39 @@ def test_common_code_has_a_frozen_table(datastore: Datastore) -> None:
     assert datastore.pin("").frozen(late) is not None
 
 
+def test_common_code_is_that_of_the_documents_language(datastore: Datastore, tmp_path: Path) -> None:
+    """Another language's may not even guess: a Rust file gets nothing of Python's standard library."""
+    gem = [("gems/rack/rack.rb", "def served_by_rack\nend\n")]
+    assert Corpora(tmp_path / "cache").build("ruby-packages", ["gems"], iter(gem), ToyEncoder()) is not None
+    datastore.start(ToyEncoder())
+    datastore.pin("").frozen(TableShape(1, 2))
+    assert datastore.wait_idle(60)
+
+    def longest(name: str, held: str) -> int:
+        corpus = datastore.pin((tmp_path / "project" / name).as_uri()).corpus
+        return 0 if corpus is None else corpus.longest(ids(held), 16)[0]
+
+    common, ruby = "def common(argument)", "def served_by_rack"
+    assert longest("a.py", common) == longest("no_suffix", common) == len(ids(common))
+    assert longest("a.rb", ruby) == longest("no_suffix", ruby) == len(ids(ruby))
+    assert longest("a.py", ruby) < len(ids(ruby))
+    assert longest("a.rb", common) < len(ids(common))
+    rust = datastore.pin((tmp_path / "project" / "main.rs").as_uri())
+    assert rust.corpus is None
+    assert rust.frozen(TableShape(1, 2)) is None
+    script = datastore.pin((tmp_path / "project" / "b.ts").as_uri())
+    assert script.corpus is not None  # the workspace's own packages
+    assert script.frozen(TableShape(1, 2)) is None
+    assert datastore.pin((tmp_path / "project" / "a.rb").as_uri()).frozen(TableShape(1, 2)) is not None
+
+
+def test_an_index_of_common_code_takes_eight_bytes_a_token(tmp_path: Path) -> None:
+    large = [(f"{number}.py", f"value_{number} = {number}\n" * 2000) for number in range(8)]
+    info = Corpora(tmp_path).build("large", ["code"], iter(large), ToyEncoder())
+    assert info is not None
+    assert info.bytes <= 8 * info.tokens + 200 * info.files
+
+
 def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None:
     datastore.start(ToyEncoder())
     assert datastore.wait_idle(60)
@@ -203,7 +236,7 @@ def test_what_the_disk_refuses_is_tried_again_but_not_waited_for(tmp_path: Path)
     assert not waiting.is_alive()
     assert builder is not None
     assert builder.is_alive()
-    assert common.stores(user) == ()
+    assert common.stores(user, "") == ()
     assert common.leave(user)
     builder.join(60)
     assert not builder.is_alive()
