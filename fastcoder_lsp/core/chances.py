@@ -27,7 +27,7 @@ MOST_INSIDE = 120  # characters of a text whose places are judged, as the user t
 class LeastChances:
     """Least chances: of the first word, without which nothing is shown; of all words up to one; of further lines.
 
-    `begun`: the user types along a shown text, so that the words count by their probabilities alone.
+    `begun`: the user types along a shown text, so that the word under way counts by its probability alone.
     """
 
     first: float = 0.0
@@ -86,7 +86,8 @@ class Chances:
 
     def sure_length(self, rest: str, at: int, limits: LeastChances) -> int:
         """The length of the beginning of `rest`, the text from the offset `at` on, that keeps the limits; 0 if none."""
-        chances = self.inside if limits.begun else self.kept
+        is_within = limits.begun and all(word.end != at for word in self.words)
+        chances = self.inside if is_within else self.kept
         chance = chances[at] if at < len(chances) else 1.0
         if chance < limits.first:
             return 0
@@ -122,14 +123,15 @@ def chances_of(
     for end in (match.end() for match in islice(_WORD.finditer(known), _MOST_WORDS)):
         whole, behind = wordy(known[end - 1].encode()), begin > 0 and wordy(known[begin - 1].encode())
         chance = judged.chance(offsets[begin], offsets[end], whole=whole, behind=behind)
-        words.append(Word(end, chance, may_end(end)))
+        power = doubts.powers(known, begin, end) if doubts is not None else [1.0] * (end - begin)
+        words.append(Word(end, chance ** power[0], may_end(end)))
         if begin < most_inside:
             stop = min(end, most_inside)
             going_on = [
                 judged.chance(offsets[at], offsets[end], whole=whole, behind=False) for at in range(begin + 1, stop)
             ]
             inside += [chance, *going_on]
-            powers += doubts.powers(known, begin, end)[: stop - begin] if doubts is not None else [1.0] * (stop - begin)
+            powers += power[: stop - begin]
         begin = end
     return Chances(tuple(words), tuple(inside), tuple(map(pow, inside, powers)))
 

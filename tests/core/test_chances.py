@@ -81,7 +81,7 @@ WORDS = weighed(("cat", {"cat": 0.5, "dog": 0.5}), ("(", {"(": 0.5, "[": 0.5}), 
 def test_the_chance_that_a_word_is_wanted(doubts: Doubts, powers: list[int]) -> None:
     found = chances_of("cat(cats", WORDS, ENDS.__contains__, doubts)
     assert found.kept == pytest.approx([share**power for share, power in zip(found.inside, powers, strict=True)])
-    assert [word.chance for word in found.words] == [word.chance for word in judged("cat(cats", WORDS).words]
+    assert [word.chance for word in found.words] == [found.kept[begin] for begin in (0, 3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,14 @@ def test_the_rest_of_a_text_is_judged_from_the_cursor_on() -> None:
     rest = TEXT[9:]
     assert rest[: found.sure_length(rest, 9, LeastChances(first=0.5, words=0.4, lines=0.9))] == "name)"
     assert found.sure_length(rest, 9, LeastChances(first=0.6)) == 0
+
+
+def test_the_next_word_of_a_shown_text_counts_as_new() -> None:
+    """Within a word that the user types along, the model is right; the word behind it is not begun."""
+    found = chances_of("cat(cats", WORDS, range(9).__contains__, Doubts("", {"cat", "cats"}.__contains__))
+    begun = LeastChances(words=0.5, begun=True)
+    assert found.sure_length("at(cats", 1, begun) == len("at")
+    assert found.sure_length("(cats", 3, begun) == 0
 
 
 def test_beyond_what_is_known_everything_stays() -> None:
