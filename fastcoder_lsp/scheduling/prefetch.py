@@ -21,6 +21,11 @@ from fastcoder_lsp.scheduling.current import CurrentGeneration
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import Loaded, LocalModel
 
+STAYS = 32
+"""A first prompt's rest is read once the user typed so many characters at its place, or in a pause: most edits end
+before it would be read."""
+_NEAR = 400  # characters between two questions at one place: a taken suggestion is longer than a few keys
+
 
 class Prefill:
     """A prefill of a KV cache in progress; `prefilled` tokens were computed for it."""
@@ -68,6 +73,7 @@ class Prefetch:
         self._planning: tuple[Question, Pieces[_Planned]] | None = None
         self._settled: Question | None = None
         self._planned: _Planned | None = None
+        self._typed: tuple[str, str, int] | None = None  # the last question's URI and text before; where typing began
         self._lead_ms = 0.0  # how far finishing is ahead of preparing, while they take turns
 
     def work(self, loaded: Loaded, budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
@@ -210,13 +216,24 @@ class Prefetch:
     def _plan(self, loaded: LocalModel, question: Question, *, paused: bool) -> Pieces[_Planned]:
         prompts, snapshot, offset = loaded.runtime.prompts, question.request.snapshot, question.request.offset
         planned = prompts.planned(snapshot, offset)
-        if paused or (planned is None and prompts.is_partial(question.uri)):
+        stays = self._stays(question)
+        if paused or (stays and planned is None and prompts.is_partial(question.uri)):
             yield from prompts.plan(snapshot, offset)
             planned = prompts.planned(snapshot, offset)
         engine = loaded.runtime.slots.second_cache(question.uri)
         if planned is None or engine is None:
             return _Planned(question, paused, None)
-        stays = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)
-        if stays and missing(engine, planned.tokens) <= FEW:
+        keeps = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)
+        if keeps and missing(engine, planned.tokens) <= FEW:
             return _Planned(question, paused, None)  # prefilling a line key by key would cost a pass each
         return _Planned(question, paused, Prefill(engine, loaded.latency, self._clock, planned.tokens[:-1]))
+
+    def _stays(self, question: Question) -> bool:
+        """Whether the user has typed for a while at the question's place."""
+        before = question.place.before
+        uri, last, began = self._typed or ("", "", 0)
+        shorter, longer = sorted((last, before), key=len)
+        if uri != question.uri or len(longer) - len(shorter) > _NEAR or not longer.startswith(shorter):
+            began = len(before)
+        self._typed = question.uri, before, began
+        return len(before) - began >= STAYS

@@ -230,10 +230,10 @@ def test_the_rest_follows_as_the_user_accepts() -> None:
 
 def test_the_rest_of_a_shown_text_does_not_vanish() -> None:
     """A second word that alone would be too unsure to appear stays, as the first one is typed."""
-    simulation = _judged({"alpha": {"(": 0.45, ".": 0.4, "[": 0.15}})
+    shares = {"alpha": {"(": 0.84, ".": 0.1, "[": 0.06}, "alpha(b)\n    ": {"g": 0.4, "h": 0.6}}
+    simulation, other = _judged(shares), _judged(shares)
     assert simulation.answer(BLOCK).text == "alpha(b)"
     assert simulation.answer(f"{BLOCK}alpha").text == "(b)"
-    other = _judged({"alpha": {"(": 0.45, ".": 0.4, "[": 0.15}})
     assert not other.answer(f"{BLOCK}alpha").text
 
 
@@ -278,7 +278,7 @@ def test_no_work_for_a_text_that_would_be_held_back() -> None:
 def test_more_appears_where_the_user_rests(
     shares: Mapping[str, Mapping[str, float]], typed: str, rested: str, known: bool
 ) -> None:
-    place = f"alpha = 1\n{BLOCK}"
+    place = f"alpha = gamma = 1\n{BLOCK}"
     simulation = _judged(shares, place)
     if known:
         simulation.answer(place, invoked=True)

@@ -8,6 +8,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Late, Snapshot, at_once
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder
 from fastcoder_lsp.runtime.parts import FEW
+from fastcoder_lsp.scheduling import prefetch
 from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
 from tests.completion.simulated import COSTS
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
@@ -18,6 +19,25 @@ from tests.scheduling.typists import END, KEY_MS, QWEN, WORDS, Typist
 TEXT = "    value = one(two)\n    other = three(four)\n    last = five\n"
 SHOWN = ["lib/high.py", "lib/low.py"]
 LONG = (ContextSnippet("lib/long.py", "def long():\n" + "    return [1, 2, 3, 4, 5]\n" * 28, 1.0, "/w/long.py"),)
+
+
+@pytest.fixture(autouse=True)
+def _prepares_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "who_stays" not in request.node.name:
+        monkeypatch.setattr(prefetch, "STAYS", 0)
+
+
+def test_the_whole_prompt_is_prepared_for_a_user_who_stays() -> None:
+    passing, typing, resting = (Typist(given=Given(LONG), budget=600) for _ in range(3))
+    for one in (passing, typing, resting):
+        one.type("    value = one(two)")
+        one.rest(200)
+        assert not one.prepared()
+    typing.type(" + three(four) + five(six) + seven(eight)")
+    typing.rest(200)
+    assert typing.prepared()
+    resting.rest(5000)
+    assert resting.shown() == ["lib/long.py"]
 
 
 def preparing(tokens: int) -> Typist:
