@@ -10,13 +10,13 @@
 - *Accepted share*: keys that accepts made unnecessary, of all keys of the runs.
 - *First word right*, *first line right*, *lines right*: of all texts shown, from the model or from memory, those whose
   first word or line is typed next; of all lines shown, those that are, counted from the top of each text.
-- *Changed*: texts that replaced another one, along which the user had just typed.
+- *Changed*: texts that replaced another one, along which the user had just typed, and do not begin with it.
 - *Empty where the ceiling shows*: of the answers at places where the full answer shows text, the empty ones.
 """
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -269,7 +269,34 @@ def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
         "tokens": work.tokens,
         "accepted_by_source": {name: count for name, count in work.accepted_by_source.items() if count},
         "mechanisms": dict(work.mechanisms),
+        "cpu_by_cause": cpu_by_cause(played, work.cpu_s),
     }
+
+
+CAUSES: Mapping[str, str] = {
+    "prompt": "building prompts",
+    "prefill_used": "prefill at keys, used",
+    "prefill_unused": "prefill at keys, unused",
+    "prefetch_used": "prefetch, used",
+    "prefetch_unused": "prefetch, unused",
+    "steps_shown": "steps shown",
+    "steps_unseen": "steps never shown",
+    "edits": "next edits",
+    "other": "answers, waiting",
+    "index": "reading and indexing folders",
+    "front": "the editor's process",
+    "rest": "rest",
+}
+UNSEEN = ("prefill_unused", "prefetch_unused", "steps_unseen")
+
+
+def cpu_by_cause(played: ReplaySession, told: Mapping[str, float]) -> dict[str, float]:
+    """CPU seconds by the names of `CAUSES`, which add up to those of all processes."""
+    found = {name: told.get(name, 0.0) for name in CAUSES}
+    # One process alone has the model, too: what is known of its work is no work of the editor's.
+    shared = played.cpu_s > played.front_s
+    found["front"] = played.front_s if shared else 0.0
+    return found | {"rest": played.cpu_s - sum(found.values())}
 
 
 def rightness(requests: Sequence[Request]) -> dict[str, Any]:
@@ -362,6 +389,21 @@ def tables(full: Found) -> Iterator[Table]:
             for name, row in found.items()
         ],
     )
+    yield cpu_table(title, found)
+
+
+def cpu_table(title: str, found: Mapping[str, Found]) -> Table:
+    def row(told: str, names: Collection[str]) -> list[str]:
+        cells = [told]
+        for one in found.values():
+            pressed, spent = max(1, one["keys"]["typed"] + one["keys"]["accepts"]), one["cpu_by_cause"]
+            seconds = sum(spent[name] for name in names)
+            cells.append(f"{1e3 * seconds / pressed:.1f} ({percent(share(seconds, sum(spent.values())))})")
+        return cells
+
+    rows = [row(told, [name]) for name, told in CAUSES.items()]
+    rows += [row("all", CAUSES), row("of these, seen by nobody", UNSEEN)]
+    return f"{title}: CPU, ms a key (percent of all)", ("cause", *found), rows
 
 
 def _sessions(full: Found) -> dict[str, Found]:

@@ -1,13 +1,27 @@
-"""Spans of time inside one request, their percentiles over many, and counts; all times in milliseconds."""
+"""Spans of time inside one request, their percentiles over many, and counts; all times in milliseconds, CPU apart."""
 
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastcoder_lsp.core import Counts
 
 _KEPT = 512  # values of a span
+Cause = Literal[
+    "prompt",
+    "prefill_used",
+    "prefill_unused",
+    "prefetch_used",
+    "prefetch_unused",
+    "steps_shown",
+    "steps_unseen",
+    "edits",
+    "other",
+]
+"""Of CPU time that work for a client took: building prompts; prefilling for a question, and before any asked; steps;
+next edits; the rest of the scheduler's work. Of prefills it matters whether a text with these tokens in its prompt was
+shown, and of steps whether their own text was."""
 SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
 
 
@@ -85,6 +99,7 @@ class Tally:
         self._counts: Counter[str] = Counter()
         self._by_source: Counter[str] = Counter()
         self._suppressed: Counter[str] = Counter()
+        self._cpu_s: Counter[str] = Counter()
         self._spans = SpanStatistics()
 
     def count(self, what: str, by: int = 1) -> None:
@@ -96,12 +111,14 @@ class Tally:
         self._counts["empty"] += 1
         self._suppressed[rule] += 1
 
-    def worked(self, counts: Counts) -> None:
-        """Count the model's work."""
+    def worked(self, counts: Counts, cpu_s: Mapping[Cause, float]) -> None:
+        """Count the model's work, and its CPU seconds."""
         for name in ("steps", "tokens", "prefilled", "reused", "prefill_ms"):
             self._counts[name] += getattr(counts, name)
         self._counts["accepted_drafts"] += counts.accepted
         self._by_source.update(counts.by_source)
+        for cause, seconds in cpu_s.items():
+            self._cpu_s[cause] += seconds
 
     def took(self, ms: Mapping[str, float]) -> None:
         """Record the spans of an answered request."""
@@ -111,6 +128,7 @@ class Tally:
         """All counts and times, by the fields of `Statistics`."""
         return dict(self._counts) | {
             "suppressed": dict(self._suppressed),
+            "cpu_s": dict(self._cpu_s),
             "accepted_by_source": dict(self._by_source),
             "ms": self._spans.percentiles(),
         }

@@ -10,7 +10,9 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +26,7 @@ WAIT_MS: Final = (25, 50, 100, 200, 400, 800, 1600, 3200)
 OTHER: Final = "other"
 _WAIT_S: Final = 0.5  # how long to wait for another editor that writes; at the end of a session the editor waits, too
 _LANGUAGE: Final = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,31}")
+_FIRST_WORD: Final = re.compile(r"\s*(?:\w+|[^\w\s]+)")
 _SOURCE: Final = re.compile(r"[a-z]{1,16}")
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS counts (
@@ -47,15 +50,37 @@ class CountKey(NamedTuple):
 
     day: str  # as YYYY-MM-DD
     language: str  # an LSP language id, or `other`
-    source: str  # of the suggestion: `model`, `cache` or `edit`
+    source: str  # of the suggestion: `model`, `cache` or `edit`; or `keys`
     what: str
     """`shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its text still
-    stands there), or a class of waiting times, such as `wait 100`."""
+    stands there), or a class of waiting times, such as `wait 100`. Of what is shown: `changed` (it replaced a text
+    along which the user typed), `compared` (with what stands there a minute later), and then `word right`, `line right`
+    (the first ones), `lines`, `lines right`. Of the source `keys`: `typed` characters, and `cpu` in milliseconds."""
 
 
 def wait_class(ms: float) -> str:
     """The class of a waiting time."""
     return f"wait {next((bound for bound in WAIT_MS if ms <= bound), 'more')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rightness:
+    """What is right of a shown text: its first word; how many of its lines, from the top."""
+
+    first_word: bool
+    lines: int
+    right: int
+
+
+def rightness(shown: str, written: str) -> Rightness:
+    """What is right of a text where `written` was written instead, or is going to be."""
+    first = _FIRST_WORD.match(shown)
+    end = first.end() if first is not None else 0
+    goes_on = shown[end - 1 : end].isalnum() and written[end : end + 1].isalnum()
+    lines = shown.rstrip("\n").split("\n")
+    pairs = zip(lines, written.split("\n"), strict=False)
+    right = sum(1 for _ in takewhile(lambda pair: pair[0].rstrip() == pair[1].rstrip(), pairs))
+    return Rightness(bool(end) and written.startswith(shown[:end]) and not goes_on, len(lines), right)
 
 
 def language_name(language: str) -> str:

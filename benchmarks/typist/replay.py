@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -18,6 +16,7 @@ from benchmarks.product import SERVER, BenchmarkServer, fresh_workspace
 from benchmarks.typist import TAB, Accepter, KeyPosition, Subset, Typist
 from fastcoder_lsp.client.client import Ghost, LanguageClient, Params, RequestFailedError, ServerGoneError, ghost_of
 from fastcoder_lsp.errors import FastcoderError, UsageError
+from fastcoder_lsp.usage import rightness
 from fastcoder_lsp.workspace.languages import language_of
 
 POLL_S = 0.03
@@ -33,7 +32,6 @@ NO_BUDGET_MS = 10_000.0
 TYPED_THROUGH = "typed-through"
 """How the server names an answer that it gave without the model."""
 Outcome = Literal["shown", "empty", "cancelled"]
-_FIRST_WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Arm:
 class ShownText:
     """What was right of a shown text: its first word; how many of its lines, from the top, are typed next.
 
-    `changed`: whether it replaced another text, along which the user had just typed.
+    `changed`: whether it replaced another text, along which the user had just typed, and does not begin with it.
     """
 
     first_word: bool
@@ -88,11 +86,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ServerWork:
+    """The server's counts; `cpu_s` by cause, as the server knows it."""
+
     steps: int = 0
     tokens: int = 0
     prefilled: int = 0
     accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     mechanisms: Mapping[str, int] = field(default_factory=dict)
+    cpu_s: Mapping[str, float] = field(default_factory=dict)
 
     def since(self, before: "ServerWork") -> "ServerWork":
         return ServerWork(
@@ -101,6 +102,7 @@ class ServerWork:
             self.prefilled - before.prefilled,
             _less(self.accepted_by_source, before.accepted_by_source),
             _less(self.mechanisms, before.mechanisms),
+            {name: seconds - before.cpu_s.get(name, 0.0) for name, seconds in self.cpu_s.items()},
         )
 
 
@@ -113,7 +115,7 @@ class ReplaySession:
         saved, saved_in: keys that accepts made unnecessary, in all and by run.
         edits: requests for edits that were answered, and those with an edit.
         budget_ms: of an automatic request.
-        cpu_s: the server's processor time while typing.
+        cpu_s: processor time while typing, of all processes; `front_s`: of the editor's own alone.
     """
 
     requests: tuple[Request, ...]
@@ -123,6 +125,7 @@ class ReplaySession:
     accepts: int
     budget_ms: float
     cpu_s: float
+    front_s: float
     server: Mapping[str, Any] = field(default_factory=dict)
     saved_in: Mapping[int, int] = field(default_factory=dict)
     edits: tuple[int, int] = (0, 0)
@@ -344,8 +347,8 @@ def play(
 
 async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> ReplaySession:
     client = server.client
-    process = psutil.Process(client.process_id)
-    before, cpu = read_server_work(await client.stats()), process.cpu_times()
+    told = await client.stats()
+    before, spent = read_server_work(told), _spent_s(client.process_id, told)
     typing = asyncio.create_task(typist.type(subset))
     while not typing.done():
         await asyncio.wait([typing], timeout=0.5)
@@ -356,7 +359,8 @@ async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Rep
             await asyncio.wait([typing])
             raise
     typing.result()
-    spent, stats = process.cpu_times(), await client.stats()
+    stats = await client.stats()
+    front_s, others_s = (now - then for now, then in zip(_spent_s(client.process_id, stats), spent, strict=True))
     return ReplaySession(
         requests=tuple(typist.requests),
         work=(before, *typist.work, read_server_work(stats)),
@@ -364,11 +368,27 @@ async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Rep
         saved=typist.saved,
         accepts=typist.accepts,
         budget_ms=_budget_ms(stats),
-        cpu_s=spent.user + spent.system - cpu.user - cpu.system,
+        cpu_s=front_s + others_s,
+        front_s=front_s,
         server={"model": stats["model"], "engine": stats["engine"]},
         saved_in=typist.saved_in,
         edits=typist.edits,
     )
+
+
+def _spent_s(front: int, stats: Params) -> tuple[float, float]:
+    """CPU seconds of the server's own process, and of the one that has the model, if that is another; with children."""
+    host = stats["host"]["process_id"] or front
+    return _with_children(front), _with_children(host) if host != front else 0.0
+
+
+def _with_children(process_id: int) -> float:
+    process, seconds = psutil.Process(process_id), 0.0
+    for one in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = one.cpu_times()
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def _budget_ms(stats: Params) -> float:
@@ -382,7 +402,9 @@ def read_server_work(stats: Mapping[str, Any]) -> ServerWork:
     told = {name: counts[name] for name in ("adopted", "background", "ahead", "budgeted", "budgeted_empty")}
     told["suppressed"] = sum(stats.get("suppressed", {}).values())
     steps, tokens, prefilled = (counts[name] for name in ("steps", "tokens", "prefilled"))
-    return ServerWork(steps, tokens, prefilled, stats["accepted_by_source"], told)
+    # Older servers tell no times.
+    cpu_s = stats.get("cpu_s", {}) | {"index": stats["host"].get("index_cpu_s", 0.0)}
+    return ServerWork(steps, tokens, prefilled, stats["accepted_by_source"], told, cpu_s)
 
 
 def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
@@ -391,12 +413,5 @@ def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
 
 def judged(shown: str, coming: str, left: str = "") -> ShownText:
     """What is right of `shown` where `coming` will be typed; `left`: what was left there of the text shown before."""
-    first = _FIRST_WORD.match(shown)
-    end = first.end() if first is not None else 0
-    goes_on = shown[end - 1 : end].isalnum() and coming[end : end + 1].isalnum()
-    lines, wanted = shown.rstrip("\n").split("\n"), coming.split("\n")
-    right = sum(
-        1 for _ in takewhile(lambda pair: pair[0].rstrip() == pair[1].rstrip(), zip(lines, wanted, strict=False))
-    )
-    changed = not (shown.startswith(left) or left.startswith(shown))
-    return ShownText(bool(end) and coming.startswith(shown[:end]) and not goes_on, len(lines), right, changed)
+    of = rightness(shown, coming)
+    return ShownText(of.first_word, of.lines, of.right, changed=not shown.startswith(left))

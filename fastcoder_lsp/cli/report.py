@@ -4,7 +4,7 @@ import argparse
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from html import escape
@@ -22,6 +22,18 @@ SOURCES: Final[Mapping[str, str]] = {
     "cache": "it was ready: computed ahead, or shown before",
     "edit": "a next edit",
 }
+_RIGHT: Final[Mapping[str, tuple[str, str]]] = {
+    "first_word_right": ("word right", "compared"),
+    "first_line_right": ("line right", "compared"),
+    "lines_right": ("lines right", "lines"),
+}
+_TYPING: Final[Mapping[str, tuple[str, str]]] = {
+    "shown_per_typed": ("shown", "typed"),
+    "changed_per_typed": ("changed", "typed"),
+    "cpu_ms_per_typed": ("cpu", "typed"),
+    "cpu_ms_per_saved": ("cpu", "characters"),
+}
+"""Name → the counts whose ratio it is."""
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 160, 44, 22
 _MOST_WEEKS: Final = 58
 _STYLE: Final = """
@@ -76,6 +88,10 @@ class UsageTotals:
         judged = self.counts["judged"]
         return self.counts["kept"] / judged if judged else None
 
+    def ratio(self, part: str, whole: str) -> float | None:
+        """One count divided by another; None by none."""
+        return self.counts[part] / self.counts[whole] if self.counts[whole] else None
+
     @property
     def waits(self) -> list[int]:
         """Suggestions in each class of waiting times; the last one is the longest."""
@@ -103,9 +119,13 @@ class UsageTotals:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The counts by what the page asks. `weeks`: the latest with counts, by Monday, in order."""
+    """The counts by what the page asks. `weeks`: the latest with counts, by Monday, in order.
+
+    `typed`: of the days on which typed characters were counted, which older versions do not.
+    """
 
     all: UsageTotals
+    typed: UsageTotals
     languages: Mapping[str, UsageTotals]
     sources: Mapping[str, UsageTotals]
     weeks: Mapping[date, UsageTotals]
@@ -118,6 +138,8 @@ class Usage:
             "first_day": self.first and self.first.isoformat(),
             "last_day": self.last and self.last.isoformat(),
             "all": self.all.to_json(),
+            "shown_right": {name: self.all.ratio(*counts) for name, counts in _RIGHT.items()},
+            "typing": {name: self.typed.ratio(*counts) for name, counts in _TYPING.items()},
             "languages": {name: totals.to_json() for name, totals in self.languages.items()},
             "sources": {name: totals.to_json() for name, totals in self.sources.items()},
             "weeks": {day.isoformat(): totals.to_json() for day, totals in self.weeks.items()},
@@ -126,7 +148,8 @@ class Usage:
 
 def summed(counts: Mapping[CountKey, int]) -> Usage:
     """Sum counts up; languages with the most shown suggestions come first."""
-    everything = UsageTotals()
+    everything, typed = UsageTotals(), UsageTotals()
+    typed_days = {key.day for key in counts if key.what == "typed"}
     languages: defaultdict[str, UsageTotals] = defaultdict(UsageTotals)
     sources: defaultdict[str, UsageTotals] = defaultdict(UsageTotals)
     weeks: defaultdict[date, UsageTotals] = defaultdict(UsageTotals)
@@ -140,9 +163,12 @@ def summed(counts: Mapping[CountKey, int]) -> Usage:
         monday = day - timedelta(days=day.weekday())
         for totals in (everything, languages[key.language], sources[key.source], weeks[monday]):
             totals.counts[key.what] += number
+        if key.day in typed_days:
+            typed.counts[key.what] += number
     return Usage(
         everything,
-        dict(sorted(languages.items(), key=lambda one: -one[1].shown)),
+        typed,
+        dict(sorted(((name, of) for name, of in languages.items() if of.shown), key=lambda one: -one[1].shown)),
         {name: sources[name] for name in SOURCES if name in sources},
         # Not all weeks between: a clock that was ahead once would leave nothing but empty ones.
         {monday: weeks[monday] for monday in sorted(weeks)[-_MOST_WEEKS:]},
@@ -160,6 +186,14 @@ def page(usage: Usage) -> str:
         ("kept after a minute", _percent(whole.kept_share)),
         ("half come within", _bound(whole.half_wait_ms)),
     )
+    right = [whole.ratio(*counts) for counts in _RIGHT.values()]
+    shown, changed, cpu, saved = (usage.typed.ratio(*counts) for counts in _TYPING.values())
+    typing = (
+        ("shown", _number(shown, 100, "a hundred typed characters")),
+        ("changed under your eyes", _number(changed, 100, "a hundred typed characters")),
+        ("CPU", _number(cpu, 1, "ms a typed character")),
+        ("CPU", _number(saved, 1, "ms a character not typed")),
+    )
     period = f"{usage.first} to {usage.last}." if usage.first else "Nothing was counted yet."
     weeks = list(usage.weeks.items())
     labels = [f"{monday:%d %b}" for monday, _ in weeks]
@@ -171,7 +205,17 @@ def page(usage: Usage) -> str:
             f"<style>{_STYLE}</style></head><body>",
             f"<h1>fastcoder-lsp report</h1><p>{escape(period)} Counted on this machine alone.</p>",
             '<div class="facts">',
-            *(f"<div>{escape(name)}<b>{escape(value)}</b></div>" for name, value in facts),
+            *_boxes(facts),
+            "</div>",
+            "<h2>Is it right?</h2>",
+            "<p>Suggestions that were shown, compared with what stood there a minute later.</p>",
+            '<div class="facts">',
+            *_boxes(zip(("first word right", "first line right", "lines right"), map(_percent, right), strict=True)),
+            "</div>",
+            "<h2>Does it disturb?</h2>",
+            "<p>How often something appears or changes while you type, and how much the processor works for it.</p>",
+            '<div class="facts">',
+            *_boxes(typing),
             "</div>",
             "<h2>Is it worth it?</h2>",
             "<p>By language. <i>Kept</i>: of the accepted ones, those whose text was still there after a minute.</p>",
@@ -185,6 +229,10 @@ def page(usage: Usage) -> str:
             "</body></html>\n",
         )
     )
+
+
+def _boxes(facts: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"<div>{escape(name)}<b>{escape(value)}</b></div>" for name, value in facts]
 
 
 def _table(languages: Mapping[str, UsageTotals]) -> str:
@@ -233,6 +281,10 @@ def _bars(
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _number(ratio: float | None, times: int, what: str) -> str:
+    return "–" if ratio is None else f"{times * ratio:.1f} {what}"
 
 
 def _bound(ms: int | None) -> str:
@@ -284,17 +336,29 @@ def run(arguments: argparse.Namespace) -> int:
         write_whole(out, page(usage))
     except OSError as error:
         raise ResourceError(f"{out} cannot be written: {error.strerror}", "Name another file with --out.") from error
-    whole = usage.all
-    share = "" if whole.accepted_share is None else f" ({100 * whole.accepted_share:.0f} %)"
-    kept = "" if whole.kept_share is None else f", {100 * whole.kept_share:.0f} % of them kept after a minute"
-    print(f"{usage.first} to {usage.last}: {whole.shown:,} shown, {whole.accepted:,} accepted{share}{kept}")
-    print(f"{whole.characters:,} characters were not typed")
+    _print_summary(usage)
     print(out)
     if arguments.open:
         import webbrowser
 
         webbrowser.open(out.absolute().as_uri())
     return 0
+
+
+def _print_summary(usage: Usage) -> None:
+    whole = usage.all
+    share = "" if whole.accepted_share is None else f" ({100 * whole.accepted_share:.0f} %)"
+    kept = "" if whole.kept_share is None else f", {100 * whole.kept_share:.0f} % of them kept after a minute"
+    print(f"{usage.first} to {usage.last}: {whole.shown:,} shown, {whole.accepted:,} accepted{share}{kept}")
+    print(f"{whole.characters:,} characters were not typed")
+    word, line, lines = (_percent(whole.ratio(*counts)) for counts in _RIGHT.values())
+    if whole.counts["compared"]:
+        print(f"of what was shown, {word} of first words, {line} of first lines and {lines} of all lines were right")
+    shown, changed, cpu, saved = (usage.typed.ratio(*counts) for counts in _TYPING.values())
+    if shown is not None and changed is not None:
+        print(f"a hundred typed characters: {100 * shown:.1f} suggestions, {100 * changed:.1f} changed while shown")
+    if cpu is not None:
+        print(f"CPU: {_number(cpu, 1, 'ms a typed character')}, {_number(saved, 1, 'ms a character not typed')}")
 
 
 def _hint(error: Exception) -> str:

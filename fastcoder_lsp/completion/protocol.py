@@ -22,6 +22,7 @@ from fastcoder_lsp.core import Counts
 from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, Whole
 from fastcoder_lsp.edits.elsewhere import MOST_FOUND, FileEdits
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.observe import Cause
 from fastcoder_lsp.workspace.document import OpenTexts
 
 Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
@@ -97,6 +98,18 @@ class Expect(CommandMessage, frozen=True):
     known: bool
     unserved: bool
     opens_host: ClassVar[bool] = True
+
+
+class Shown(CommandMessage, frozen=True):
+    """The client shows the first `length` characters of the text that begins at character `start` of a document."""
+
+    uri: Name
+    start: Natural
+    length: Natural
+
+    @override
+    def key(self) -> Hashable:
+        return None
 
 
 class Forget(CommandMessage, frozen=True):
@@ -229,6 +242,7 @@ Command: TypeAlias = (
     | UserActive
     | Withdraw
     | Expect
+    | Shown
     | Forget
     | Rename
     | Load
@@ -319,9 +333,10 @@ class Counted(EventMessage, frozen=True):
 
 
 class Worked(EventMessage, frozen=True):
-    """The model did this work."""
+    """The model did this work; `cpu_s` below zero moves to another cause."""
 
     counts: Counts
+    cpu_s: Mapping[Cause, float] = {}
 
     @override
     def key(self) -> Hashable:
@@ -420,6 +435,7 @@ class HostFacts:
     process_id: Natural = 0
     fronts: Natural = 1  # how many clients share it
     shared: bool = False  # whether it is a process of its own
+    index_cpu_s: float = 0.0  # CPU seconds of all folders' reading and indexing
     turn: Turn = ""  # whose question the scheduler works on, while this client waits for an answer
     asks: str = ""  # the server that questions are sent to; empty: nothing leaves the machine
     context: bool | None = None  # whether prompts of this client hold other files' code; None before a model reports it

@@ -20,7 +20,7 @@ from fastcoder_lsp.completion.edits import EditService
 from fastcoder_lsp.completion.question import Answer, Policy, Question, nothing, place_of
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestion_cache import SuggestionCache
-from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.completion.waiting import NewestQuestion, Waiting, resolve
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
@@ -142,7 +142,7 @@ class CompletionService:
                 else:
                     self._tally.count("typed_through")
                     completion = self._known.completion(question, recalled)
-                    self._known.shows(question, completion)
+                    self._shows(question, completion, recalled[0])
                     waiting.answer(completion)
             elif (open_one := self._newest.waiting) and open_one.question.asks(request):  # a popup and ghost text
                 self.host.send(protocol.UserActive(question.asked_ms, answered=False))
@@ -303,8 +303,8 @@ class CompletionService:
                     self._known.forget(uri)
                 case protocol.Counted(what, by):
                     self._tally.count(what, by)
-                case protocol.Worked(counts):
-                    self._tally.worked(counts)
+                case protocol.Worked(counts, cpu_s):
+                    self._tally.worked(counts, cpu_s)
 
     def _answered(self, number: int, answer: Answer) -> None:
         """Take the answer to the question of this number; ignore one to another question, or a second one."""
@@ -322,7 +322,7 @@ class CompletionService:
             if recalled and self._known.held_back(waiting.question, recalled) is None:
                 completion = self._known.completion(waiting.question, recalled)
             if waiting.wanted() and answer.outcome != "failed":
-                self._known.shows(waiting.question, completion)
+                self._shows(waiting.question, completion, *(recalled or answer.candidates)[:1])
                 self._await_rest(waiting.question)
             self._tally.count(answer.outcome, waiting.answer(completion))
 
@@ -337,6 +337,12 @@ class CompletionService:
                 self._listener.late(late)
 
     # ----------------------------------------------------------------------------------------------------------------
+
+    def _shows(self, question: Question, completion: Completion, first: CachedSuffix | None = None) -> None:
+        """Record what is shown; `first`: the part of a suggestion that its text is."""
+        if (length := self._known.shows(question, completion)) and first is not None:
+            start = len(question.place.before) - first.begin
+            self.host.send(protocol.Shown(question.uri, max(start, 0), first.begin + length))
 
     def _send(self, command: protocol.Command) -> None:
         self.host.send(command)

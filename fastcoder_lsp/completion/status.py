@@ -76,5 +76,7 @@ class Statistics:
     """Empty answers by the rule that suppressed a suggestion."""
     budget_ms: Mapping[str, float] = field(default_factory=dict)
     """The budgets of requests by kind ("automatic", "invoked", "background"), once known."""
+    cpu_s: Mapping[str, float] = field(default_factory=dict)
+    """CPU seconds of the scheduler's work for this client, by `observe.Cause`."""
     accepted_by_source: Mapping[str, int] = field(default_factory=dict)  # `accepted_drafts` by draft source
     ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # span → {p50, p95}

@@ -168,14 +168,15 @@ class SuggestionCache:
         visible = shown is not None and bool(shown.text) and shown.question.is_at(question)
         return question.request.invoked and visible and known is not None and known.interim
 
-    def shows(self, question: Question, completion: Completion) -> None:
-        """Record the shown text, if it is not empty."""
+    def shows(self, question: Question, completion: Completion) -> int:
+        """Record the shown text; returns how many characters of it are behind the cursor, 0 for none."""
         # The popup's selected entry, which the text begins with, belongs to the place already.
         selected = question.request.selected
         head = selected.text if selected is not None else ""
         self._shown = ShownAnswer(question, completion.text.removeprefix(head))
         if completion.text and not question.request.invoked and selected is None:
             self._rejections.shown(question.uri, question.place, completion.text)
+        return len(self._shown.text)
 
     def awaited(self, question: Question) -> None:
         """Record that nothing is shown, and that the client waits for a late suggestion."""

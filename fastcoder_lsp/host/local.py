@@ -52,7 +52,11 @@ class ModelServer:
         self.make, self.stores = make, SharedStores(cache)
         self._successor: Successor | None = None
         self.succession = protocol.Succession()
-        self.scheduler: Scheduler[Model] = Scheduler(self._loading(settings))
+        self.scheduler: Scheduler[Model] = Scheduler(
+            # The engine has threads of its own; only those that read folders work beside it for long.
+            self._loading(settings),
+            cpu=lambda: time.process_time() - self.stores.cpu.seconds,
+        )
         self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
         self._thread.start()
 
@@ -252,6 +256,7 @@ class LocalHost:
             process_id=self._process.pid,
             fronts=self._server.fronts(),
             turn=self._turn(),
+            index_cpu_s=self._server.stores.cpu.seconds,
             succession=self._server.succession.text,
             context=loaded.runtime.prompts.options.context_tokens > 0 if isinstance(loaded, LocalModel) else None,
         )

@@ -18,7 +18,7 @@ from fastcoder_lsp.completion.protocol import HostFacts, Message
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, Natural, Short
 
-PROTOCOL: Final = 12
+PROTOCOL: Final = 13
 """Incremented with every change of a message. Clients and hosts of different versions rarely meet, because the build is
 part of the address."""
 MOST_BYTES: Final = 8_000_000  # longest message
@@ -190,6 +190,7 @@ FromClient: TypeAlias = (
     | UseTables
     | p.UserActive
     | p.Withdraw
+    | p.Shown
     | p.Forget
     | p.Rename
     | p.Load

@@ -44,7 +44,7 @@ class FrontWorkspace:
         self._folders = dict(folders)
         self._readable_folders: dict[Path, ReadableFolder | None] = {}
         """Folders that a question came from: a workspace may have hundreds of others."""
-        self._repository = RepositoryContext(self._readable, texts.copy, reported=self._reports_changes)
+        self._repository = RepositoryContext(self._readable, texts.copy, reported=self._reports_changes, cpu=stores.cpu)
         self._context = GivenExtras(self._repository)
 
     def surroundings(self, *, drafted_from: bool) -> WorkspaceView:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import math
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
@@ -195,7 +196,11 @@ class Session:
         self.folders = folders
         self.documents = Documents()
         self.usage = UsageCounter(
-            asyncio.get_running_loop(), UsageStore(usage_folder()), lambda: self._active.usage_enabled, self._text_of
+            asyncio.get_running_loop(),
+            UsageStore(usage_folder()),
+            lambda: self._active.usage_enabled,
+            self._text_of,
+            self._cpu_s,
         )
         self.accepts = Accepts(self._handle_accept)
         self.traces = Traces(_TRACED_DOCUMENTS)
@@ -350,6 +355,11 @@ class Session:
         self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Use ----------------------------------------------------------------------------------------------------------
+
+    def _cpu_s(self) -> float:
+        """CPU seconds of this process, and of the shared one's work for this session."""
+        shared = self.service.host.facts().shared
+        return time.process_time() + (sum(self.service.statistics().cpu_s.values()) if shared else 0.0)
 
     def _text_of(self, uri: str) -> str | None:
         document = self.documents.get(uri)

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -18,7 +18,8 @@ from typing import Final, TypeAlias
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.learned import LearnedKinds, counted_as, read_counts
-from fastcoder_lsp.usage import CountKey, UsageStore, language_name, today, wait_class
+from fastcoder_lsp.usage import OTHER, CountKey, UsageStore, language_name, rightness, today, wait_class
+from fastcoder_lsp.workspace.document import ContentChange
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,10 @@ _BEFORE: Final = 40  # characters before an accepted text by which it is found a
 
 
 class UsageCounter:
-    """The counts of a session, on the event loop's thread; `text_of`: a document's text, or None once closed."""
+    """The counts of a session, on the event loop's thread.
+
+    `text_of`: a document's text, or None once closed. `cpu_s`: CPU seconds of the session's work so far.
+    """
 
     def __init__(
         self,
@@ -38,18 +42,48 @@ class UsageCounter:
         store: UsageStore,
         enabled: Callable[[], bool],
         text_of: Callable[[str], str | None],
+        cpu_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._loop, self._store, self._enabled, self._text_of = loop, store, enabled, text_of
+        self._cpu_s = cpu_s
+        self._told_cpu_s: float | None = None  # None before the first count: a start is no typing
         self._counts: Counter[CountKey] = Counter()
         self._writer = ThreadPoolExecutor(1, "fastcoder-usage")
         self._timer: asyncio.TimerHandle | None = None
         self._judgements: set[asyncio.TimerHandle] = set()
         self._failed = False
 
-    def shown(self, language: str, source: str, wait_ms: float) -> None:
-        """A suggestion was shown after so long a wait; `source` as in `CountKey`."""
+    def shown(self, language: str, source: str, wait_ms: float, *, changed: bool = False) -> None:
+        """A suggestion was shown after so long a wait; `source` and `changed` as in `CountKey`."""
         self._count(language, source, "shown")
         self._count(language, source, wait_class(wait_ms))
+        if changed:
+            self._count(language, source, "changed")
+
+    def compare_later(self, uri: str, language: str, source: str, start: int, text: str) -> None:
+        """After a minute, compare `text`, shown at `start`, with what was written there, if anything was."""
+        now = self._text_of(uri)
+        if now is None:
+            return
+        before, after = now[max(start - _BEFORE, 0) : start], now[start : start + _BEFORE]
+
+        def compare(later: str) -> None:
+            place = later.find(before)
+            written = later[place + len(before) :]
+            if place < 0 or written[:_BEFORE] == after:
+                return
+            found = rightness(text, written)
+            self._count(language, source, "compared")
+            self._count(language, source, "word right", int(found.first_word))
+            self._count(language, source, "line right", int(found.right > 0))
+            self._count(language, source, "lines", found.lines)
+            self._count(language, source, "lines right", found.right)
+
+        self._look_later(uri, compare)
+
+    def typed(self, language: str, characters: int) -> None:
+        """The user typed so many characters."""
+        self._count(language, "keys", "typed", characters)
 
     def edit_shown(self, language: str) -> None:
         """The editor shows a next edit."""
@@ -79,19 +113,27 @@ class UsageCounter:
         """`text` at `start` was accepted; after a minute it counts as kept if it still stands there."""
         self._count(language, source, "accepted")
         now = self._text_of(uri)
-        if now is None or not self._enabled() or len(self._judgements) >= _MOST_JUDGED:
+        if now is None:
             return
         expected = now[max(start - _BEFORE, 0) : start] + text
 
-        def judge() -> None:
-            self._judgements.discard(handle)
-            later = self._text_of(uri)
-            if later is not None:
-                self._count(language, source, "judged")
-                if expected in later:
-                    self._count(language, source, "kept")
+        def judge(later: str) -> None:
+            self._count(language, source, "judged")
+            if expected in later:
+                self._count(language, source, "kept")
 
-        handle = self._loop.call_later(KEPT_S, judge)
+        self._look_later(uri, judge)
+
+    def _look_later(self, uri: str, judge: Callable[[str], None]) -> None:
+        if not self._enabled() or len(self._judgements) >= _MOST_JUDGED:
+            return
+
+        def look() -> None:
+            self._judgements.discard(handle)
+            if (later := self._text_of(uri)) is not None:
+                judge(later)
+
+        handle = self._loop.call_later(KEPT_S, look)
         self._judgements.add(handle)
 
     def characters(self, language: str, source: str, number: int) -> None:
@@ -106,8 +148,10 @@ class UsageCounter:
         self._writer.shutdown(wait=True)
 
     def _count(self, language: str, source: str, what: str, number: int = 1) -> None:
-        if not self._enabled():
+        if not self._enabled() or not number:
             return
+        if self._told_cpu_s is None:
+            self._told_cpu_s = self._cpu_s()
         self._counts[CountKey(today().isoformat(), language_name(language), source, what)] += number
         if self._timer is None:
             self._timer = self._loop.call_later(WRITE_S, self._write)
@@ -116,6 +160,11 @@ class UsageCounter:
         self._timer = None
         counts, self._counts = self._counts, Counter()
         if counts and self._enabled():
+            now_s = self._cpu_s()
+            cpu_ms = round(1000 * (now_s - (self._told_cpu_s or 0.0)))
+            self._told_cpu_s = now_s
+            if cpu_ms > 0:  # another model process counts anew
+                counts[CountKey(today().isoformat(), OTHER, "keys", "cpu")] += cpu_ms
             self._writer.submit(self._add, counts)
 
     def _add(self, counts: "Counter[CountKey]") -> None:
@@ -130,6 +179,13 @@ class UsageCounter:
                 self._loop.call_soon_threadsafe(self._counts.update, counts)
 
 
+def typed_characters(changes: Iterable[ContentChange]) -> int:
+    """How many of the changes are a key: a character, a pair of brackets or quotes, or a line break with its blanks."""
+    texts = [change.text for change in changes if change.start is not None]
+    return sum(len(text) == 1 or text in _PAIRS or (text[:1] in "\r\n" and text.isspace()) for text in texts)
+
+
+_PAIRS: Final = ("()", "[]", "{}", '""', "''", "``")
 _DOCUMENTS = 32
 OnAccept: TypeAlias = Callable[[str, str, int, str, int, bool], None]
 """Told of an accept: the document, the suggestion's source, where it starts, its accepted text, how many characters of
@@ -147,6 +203,7 @@ class _ShownSuggestion:
     text: str
     taken: int = 0
     accepted: bool = False
+    changes: bool = False  # whether it replaced a text along which the user typed, and does not begin with it
 
 
 @dataclass(slots=True)
@@ -172,9 +229,16 @@ class Accepts:
         if last is not None and _continues(last, document, start, text):
             return last.number
         self.counts.shown += 1
-        number = self.counts.shown
-        self._latest.put(uri, _ShownSuggestion(number, uri, source, start, text, _common(document, start, text)))
+        number, changes = self.counts.shown, last is not None and _replaces(last, document, start, text)
+        self._latest.put(
+            uri, _ShownSuggestion(number, uri, source, start, text, _common(document, start, text), changes=changes)
+        )
         return number
+
+    def has_changed(self, uri: str) -> bool:
+        """Whether the latest suggestion replaced another one under the user's eyes."""
+        last = self._latest.get(uri)
+        return last is not None and last.changes
 
     def may_be_accepted(self, uri: str) -> bool:
         """Whether a change of this document could be an accept."""
@@ -216,6 +280,12 @@ def _continues(last: _ShownSuggestion, document: str, start: int, text: str) -> 
     return (
         0 <= typed < len(last.text) and last.text[typed:] == text and document.startswith(last.text[:typed], last.start)
     )
+
+
+def _replaces(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:
+    typed = start - last.start
+    along = 0 <= typed < len(last.text) and document.startswith(last.text[:typed], last.start)
+    return along and not text.startswith(last.text[typed:])
 
 
 def _common(text: str, start: int, suggestion: str) -> int:

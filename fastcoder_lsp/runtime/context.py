@@ -23,6 +23,7 @@ from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.definitions import MOST_HELD, counterpart_of, heads, imported_definitions, outline
 from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, related, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
+from fastcoder_lsp.workspace.background import ThreadTimes
 from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
@@ -74,7 +75,7 @@ class RepositoryContext:
     `folder_of`: the workspace folder that holds a path; None outside all of them. `open_texts`: path → unsaved text,
     called from the worker's thread. `wait_s`: how long a query waits for the scan of a folder, 0 in a server. `urgent`:
     folders are scanned at full priority, because the user waits for it. `reported`: whether `changed` is called for all
-    changes on the disk.
+    changes on the disk. `cpu`: is told the time of threads that read folders.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class RepositoryContext:
         *,
         urgent: bool = False,
         reported: Callable[[], bool] = lambda: False,
+        cpu: ThreadTimes | None = None,
     ) -> None:
-        self._reported = reported
+        self._reported, self._cpu = reported, cpu or ThreadTimes()
         self._folder_of, self._open_texts, self._wait_s = folder_of, open_texts, wait_s
         self._clock_s, self._urgent = clock_s, urgent
         self._names = MOST_NAMES if urgent else FEW_NAMES
@@ -192,7 +194,9 @@ class RepositoryContext:
             words.stop()
             words = None
         if words is None:
-            words = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent)
+            words = FolderWords(
+                folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent, cpu=self._cpu
+            )
             words.terms.allow(self._names)
             self._folders[folder.root] = words
         return words

@@ -21,7 +21,7 @@ from fastcoder_lsp.index import word_index
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
-from fastcoder_lsp.workspace.background import lower_priority
+from fastcoder_lsp.workspace.background import ThreadTimes, lower_priority
 from fastcoder_lsp.workspace.inbox import MAX_CHANGES, MAX_REST_S
 from fastcoder_lsp.workspace.regular import FileStamp, file_stamp
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
@@ -46,7 +46,7 @@ class FolderWords:
     """The word index of one workspace folder: one thread uses it, another one fills the index.
 
     `clock_s`: for the time between scans. `kept`: the index file; None: the index is not kept. `urgent`: scans have
-    full priority, because the user waits for them.
+    full priority, because the user waits for them. `cpu`: is told the time of the scans.
     """
 
     def __init__(
@@ -57,7 +57,9 @@ class FolderWords:
         kept: Path | None = None,
         *,
         urgent: bool = False,
+        cpu: ThreadTimes | None = None,
     ) -> None:
+        self._cpu = cpu or ThreadTimes()
         self.root, self.rules, self._clock_s, self._urgent = root, rules, clock_s, urgent
         self._real = resolved(root)  # the rules list by the real path; the folder may be a link
         self.index, self.terms = WordIndex(), Terms()
@@ -224,6 +226,7 @@ class FolderWords:
         self._rest(time.thread_time() - began_s)
 
     def _rest(self, spent_s: float) -> None:
+        self._cpu.tell()
         self._rested_s = time.monotonic() + min(REST * spent_s, MAX_REST_S)
 
     def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
@@ -248,6 +251,7 @@ class FolderWords:
 
     def _take(self, key: str, rules: ReadingRules, terms: Terms, *, listed: bool = True) -> None:
         """Read a file if it has changed; `listed`: by a scan, so the rules allow it."""
+        self._cpu.tell()
         path = self.root / key
         stamp, known = file_stamp(path), self.index.stamp(key)
         if stamp is not None and known == _number(stamp) and (listed or stamp.settled()):

@@ -130,6 +130,12 @@ class Client:
         loaded = (self.model.loaded or self._ready(self)) if self.enabled else None
         return self.edits.serve(loaded, self.model.failed, enabled=self.enabled)
 
+    def spent(self, cpu_s: float, *, edit: bool) -> None:
+        """Book the CPU seconds of a piece of its work; `edit`: of one for an edit."""
+        if edit:
+            self.current.cpu.doing("edits")
+        self.current.cpu.spent(cpu_s, self.generation)
+
     @property
     def awaits_model(self) -> bool:
         """Whether the request waits for a model that another thread loads."""
@@ -259,7 +265,7 @@ class Client:
         if self.generation is not None:
             self.current.count()
             self.generation.measured_by(Spans())
-        self.emit(protocol.Worked(alternatives))
+        self.emit(protocol.Worked(alternatives, self.current.cpu.take()))
         self.emit(protocol.StatusChanged(Status("ready")))
 
     def handle(self, command: protocol.Command) -> None:
@@ -273,12 +279,12 @@ class Client:
             case protocol.Ask(Question() as question):
                 self._close()
                 self._asked_ms, self.request = question.asked_ms, ActiveRequest(self.current, question, self._clock)
-            case protocol.UserActive(asked_ms):
+            case protocol.UserActive(asked_ms) | protocol.Expect(Question(asked_ms=asked_ms)):
                 self._asked_ms = asked_ms
             case protocol.Withdraw() if self.questions.completion is None:
                 self._close()
-            case protocol.Expect(question):
-                self._asked_ms = question.asked_ms
+            case protocol.Shown(uri, start, length):
+                self.current.cpu.shown(uri, start, length)
             case protocol.Forget(uri):
                 self._forget(uri)
             case protocol.Rename(old, new):

@@ -7,6 +7,7 @@ from fastcoder_lsp.completion.open_questions import OpenQuestions
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.scheduling.cpu import CpuByCause
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel
 
@@ -18,6 +19,7 @@ class CurrentGeneration:
         self.emit, self._model, self._questions, self._clock = emit, model, questions, clock
         self.generation: Generation | None = None
         self._outdated = OutdatedSuggestions()
+        self.cpu = CpuByCause()
 
     def serving(self, question: Question) -> Generation | None:
         """The generation, if it serves `question` too."""
@@ -52,7 +54,7 @@ class CurrentGeneration:
         """Publish the generation's work since the last report."""
         if (generation := self.generation) is not None:
             counts = generation.counts()
-            self.emit(protocol.Worked(counts - generation.reported))
+            self.emit(protocol.Worked(counts - generation.reported, self.cpu.take()))
             generation.reported = counts
 
     def give_up(self) -> None:

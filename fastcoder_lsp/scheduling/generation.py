@@ -264,7 +264,7 @@ class PacedDecoding:
         self._decoding = Decoding(engine, GuardedDrafter(drafter), request, Spans(), on_step=self._stepped)
         self._most = min(request.nodes, engine.info.max_nodes)
         self._rows = 1
-        self._cached = 0  # tokens in its KV cache after the last piece
+        self._cached = 0
 
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
         """Prefill a stretch, or do a step; False where neither fits into `room_ms`, unless it runs `in_any_case`."""
@@ -288,6 +288,11 @@ class PacedDecoding:
                 latency.stepped(self._rows, self.clock() - started)
         self._cached = len(decoding.engine.cached())
         return fits
+
+    @property
+    def cached(self) -> int:
+        """Tokens in its KV cache after the last piece."""
+        return self._cached
 
     def fits(self, room_ms: float) -> bool:
         """Whether the next piece fits into `room_ms`."""

@@ -31,21 +31,23 @@ class Prefill:
     """A prefill of a KV cache in progress; `prefilled` tokens were computed for it."""
 
     def __init__(self, engine: Engine, latency: LatencyEstimator, clock: Clock, prompt: Tokens) -> None:
-        self._engine, self._latency, self._clock, self._prompt = engine, latency, clock, prompt
+        self._engine, self._latency, self._clock = engine, latency, clock
         self.finished = False
         self.prefilled = 0
+        self.prompt, self.stretch = prompt, (0, 0)  # the stretch that the last piece prefilled
 
     def work(self, room_ms: float) -> bool:
         """Prefill one stretch; returns False where none fits into `room_ms`."""
         started = self._clock()
-        cached = self._engine.prefill(self._prompt, lambda: True).reused
-        left = len(self._prompt) - cached
+        cached = self._engine.prefill(self.prompt, lambda: True).reused
+        left = len(self.prompt) - cached
         tokens = self._latency.stretch_within(room_ms, left)
         if tokens:
-            if not self._engine.prefill(self._prompt[: cached + tokens], lambda: False).done:
+            if not self._engine.prefill(self.prompt[: cached + tokens], lambda: False).done:
                 return False  # a second cache evicts no cache in use
             self._latency.prefilled(tokens, self._clock() - started)
             self.prefilled += tokens
+            self.stretch = cached, cached + tokens
         self.finished = tokens == left
         return self.finished or tokens > 0
 
@@ -166,12 +168,15 @@ class Prefetch:
             if self._building is None or self._building[0] is not question:
                 settling = runtime.prompts.move_anchor(question.request.snapshot, question.request.offset)
                 self._building = question, settling
+            self._current.cpu.doing("prompt")
             if (prompt := slice_of(self._building[1], self._clock)) is None:
                 return
             engine, self._building = runtime.engine_for(question.uri), None
             self._settling = question, Prefill(engine, loaded.latency, self._clock, prompt.result.tokens[:-1])
         prefill = self._settling[1]
-        if not prefill.work(room_ms) or prefill.finished:
+        done = prefill.work(room_ms)
+        self._current.cpu.prefetching(question.uri, prefill.prompt, *prefill.stretch)
+        if not done or prefill.finished:
             self._current.emit(Counted("ahead", 1))
             self._current.emit(Counted("prefilled", prefill.prefilled))
             self._settling, self._settled = None, question
@@ -191,6 +196,7 @@ class Prefetch:
         if planned is None or planned.question is not question or (paused and not planned.looked):
             if self._planning is None or self._planning[0] is not question:
                 self._planning = question, self._plan(loaded, question, paused=paused)
+            self._current.cpu.doing("prompt")
             if (found := slice_of(self._planning[1], self._clock)) is not None:
                 self._planned, self._planning = found.result, None
             return True
@@ -199,6 +205,7 @@ class Prefetch:
         if not planned.prefill.finished:
             before = planned.prefill.prefilled
             done = planned.prefill.work(room_ms)
+            self._current.cpu.prefetching(question.uri, planned.prefill.prompt, *planned.prefill.stretch)
             self._current.emit(Counted("prefilled", planned.prefill.prefilled - before))
             return done
         if not may_swap:

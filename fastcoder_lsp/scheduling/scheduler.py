@@ -118,11 +118,18 @@ class Scheduler(Generic[SomeModel]):
     """Runs the model for all clients, one piece of work for each in turn.
 
     `load` loads the model that all clients share, in the scheduler's thread, when it is first needed. `clock` is in
-    milliseconds. `idle_ms` after a client's last question its document in view is prepared for the next one.
+    milliseconds. `idle_ms` after a client's last question its document in view is prepared for the next one. `cpu`: the
+    CPU seconds of this thread and the engine's, so far.
     """
 
-    def __init__(self, load: Callable[[Progress], SomeModel], clock: Clock = now_ms, idle_ms: float = IDLE_MS) -> None:
-        self._clock, self._idle_ms, self._closing = clock, idle_ms, False
+    def __init__(
+        self,
+        load: Callable[[Progress], SomeModel],
+        clock: Clock = now_ms,
+        idle_ms: float = IDLE_MS,
+        cpu: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._clock, self._idle_ms, self._cpu, self._closing = clock, idle_ms, cpu, False
         self._inbox: SimpleQueue[Arrival] = SimpleQueue()
         self._arrived: deque[Arrival] = deque()
         self._model = SharedModel(load, self._progress, clock)
@@ -212,7 +219,10 @@ class Scheduler(Generic[SomeModel]):
                 self._acting = client
                 client.take_prompt()
             for piece in choose(self._clients, successor=self._successor is not None):
+                began_s = self._cpu()
                 wait_ms = min(wait_ms, self._run(piece, idle=wait_ms == math.inf))
+                if piece.client is not None:
+                    piece.client.spent(self._cpu() - began_s, edit=piece.kind == "edit")
                 if wait_ms <= 0:
                     break
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion

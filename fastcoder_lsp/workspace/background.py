@@ -1,4 +1,4 @@
-"""Background threads: low priority, pauses after failed writes, and detecting that the machine slept."""
+"""Background threads: low priority, their CPU time, pauses after failed writes, and a machine that slept."""
 
 import errno
 import logging
@@ -86,6 +86,24 @@ def lower_priority() -> None:
     """Let the engine and requests go first. Only Linux sets the priority of a single thread."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+
+
+class ThreadTimes:
+    """The CPU seconds of some threads, as far as they have told."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: dict[int, float] = {}
+        self.seconds = 0.0
+
+    def tell(self) -> None:
+        """Add the time of this thread since its last call, or since its start."""
+        now_s, name = time.thread_time(), threading.get_ident()
+        with self._lock:
+            before_s = self._told.get(name, 0.0)
+            # The system gives the name of a thread that has ended to a new one.
+            self.seconds += now_s - before_s if now_s >= before_s else now_s
+            self._told[name] = now_s
 
 
 SLEEP_S: Final = 60.0  # a wait takes a second; even a busy machine does not add so much

@@ -20,7 +20,7 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, lower_priority
+from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, ThreadTimes, lower_priority
 from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.inbox import BURST, ChangeBatch, Inbox
@@ -49,7 +49,7 @@ class LiveIndex:
     """The stores of some folders, kept up to date with the disk and the editors of its users.
 
     Without `watching`, only its users report changes. It begins after `before`, earlier indexes that end now and may
-    have the same folders' stores and watches, but waits only `_WAIT_S` for them.
+    have the same folders' stores and watches, but waits only `_WAIT_S` for them. Its threads tell `cpu` their time.
     """
 
     def __init__(
@@ -60,8 +60,9 @@ class LiveIndex:
         *,
         watching: bool = True,
         before: Sequence[threading.Thread] = (),
+        cpu: ThreadTimes | None = None,
     ) -> None:
-        self.inbox = Inbox()
+        self.inbox, self._cpu = Inbox(), cpu or ThreadTimes()
         self._folders, self._encoder, self._cache, self._before = dict(folders), encoder, cache, before
         self.progress: IndexProgress | None = None
         self._watcher = Watcher(self.inbox.files_changed, self.inbox.notice) if watching else None
@@ -119,6 +120,7 @@ class LiveIndex:
         while (batch := self.inbox.take()) is not None:
             began = time.monotonic()
             self._store_changes(batch, encoder)
+            self._cpu.tell()
             if batch.paths or batch.folders:
                 # A file that is written without end must not be read without end.
                 self.inbox.pause(_PAUSE_FACTOR * (time.monotonic() - began))
@@ -169,6 +171,7 @@ class LiveIndex:
                 self._retry.failed(error)
             else:
                 self._retry.succeeded()
+            self._cpu.tell()
 
     def _run_round(self, encoder: ChunkedEncoder) -> None:
         inbox, watcher = self.inbox, self._watcher
@@ -263,6 +266,7 @@ class LiveIndex:
 
     def _report(self, done: int, total: int, *, building: bool) -> None:
         self.progress = IndexProgress(building, done, total)
+        self._cpu.tell()
         for user in self.inbox.users():
             user.progressed()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.background import ThreadTimes
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.inbox import IndexUser
 from fastcoder_lsp.workspace.live_index import LiveIndex
@@ -39,6 +40,7 @@ class SharedStores:
     def __init__(self, cache: Path, *, live: bool = True) -> None:
         self._cache, self._live = cache, live
         self._lock = threading.Lock()
+        self.cpu = ThreadTimes()  # of all threads that read folders
         self.indexes: dict[Key, LiveIndex] = {}
         self._common: dict[str, CommonCode] = {}
 
@@ -59,7 +61,7 @@ class SharedStores:
                     endings[-1].start()
             for key, group in wanted.items():
                 if key not in self.indexes:
-                    index = LiveIndex(group, encoder, self._cache, watching=self._live, before=endings)
+                    index = LiveIndex(group, encoder, self._cache, watching=self._live, before=endings, cpu=self.cpu)
                     self.indexes[key] = index
                     index.start()
                 self.indexes[key].inbox.join(user)

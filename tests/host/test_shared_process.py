@@ -161,7 +161,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     )
     suggestion = Suggestion(asked.place, HALF, 1, (Suggestion(asked.place, "other"),), Work(counts, (trace,)))
     listener(Counted("ahead", 2))
-    listener(Worked(counts))
+    listener(Worked(counts, {"steps_shown": 0.5, "steps_unseen": -0.5}))
     listener(Made(asked.uri, suggestion))
     listener(Made(asked.uri, Suggestion(asked.place, "", reason=answer.reason)))
     listener(Forgotten(None))
@@ -179,7 +179,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     assert heard.statuses[-1] == Status("error", None, "message", "hint")
     assert heard.others == [
         ("counted", "ahead", 2),
-        ("worked", counts),
+        ("worked", counts, {"steps_shown": 0.5, "steps_unseen": -0.5}),
         ("forgotten", None),
         ("forgotten", asked.uri),
         ("indexing", 3, 5, True),

@@ -194,7 +194,7 @@ class Shared(TurnByTurn):
         self.loads = 0
         self.failure: Exception | None = None
         self.while_loading: Callable[[], object] = lambda: None
-        self.scheduler = Scheduler[Model](self.load, self.clock)
+        self.scheduler = Scheduler[Model](self.load, self.clock, cpu=lambda: self.clock.ms / 1e3)
         self.fronts: list[Front] = []
 
     def load(self, progress: Progress) -> Model:

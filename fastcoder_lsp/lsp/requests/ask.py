@@ -129,7 +129,9 @@ def suggestions(
     source, before = "cache" if completion.finish == "typed-through" else "model", session.accepts.counts.shown
     number = session.accepts.shown(snapshot.uri, now.text, inserted_from, inserted, source)
     if session.accepts.counts.shown > before:
-        session.usage.shown(snapshot.language, source, completion.ms.get("total", 0.0))
+        changed = session.accepts.has_changed(snapshot.uri)
+        session.usage.shown(snapshot.language, source, completion.ms.get("total", 0.0), changed=changed)
+        session.usage.compare_later(snapshot.uri, snapshot.language, source, inserted_from, inserted)
     return [
         InlineSuggestion(
             text=one.text,

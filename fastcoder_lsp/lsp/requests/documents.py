@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from fastcoder_lsp.lsp.requests.ask import document_of, edits_of, prefetch
 from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.lsp.usage import typed_characters
 from fastcoder_lsp.workspace.documents import Cell
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.settings_files import SETTINGS_FILE
@@ -87,6 +88,7 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
         logger.debug("a change of a document that is not open: %s", uri)
         return
     before = document.clean_text
+    session.usage.typed(document.language, typed_characters(edits_of(changes)))
     if not session.accepts.may_be_accepted(uri):
         document.edit(version, edits_of(changes), session.client.encoding)
         session.document_changed(uri)

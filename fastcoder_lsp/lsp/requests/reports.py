@@ -140,10 +140,12 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
             "process_id": host.process_id or None,
             "fronts": host.fronts,
             "turn": host.turn or None,
+            "index_cpu_s": host.index_cpu_s,
         },
         "suggestions": asdict(accepts),
         "accepted_by_source": counts.pop("accepted_by_source"),
         "suppressed": counts.pop("suppressed"),
+        "cpu_s": counts.pop("cpu_s"),
         "budget_ms": counts.pop("budget_ms"),
         "requests": counts,
         "rates": {

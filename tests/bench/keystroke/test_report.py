@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.keystroke import figures
+from benchmarks.keystroke import CAUSES, cpu_table, figures
 from benchmarks.typist import KeyPosition
 from benchmarks.typist.ceiling import Ceiling
 from benchmarks.typist.replay import ReplaySession, Request, ServerWork, ShownText, judged
@@ -19,7 +19,9 @@ LATE = replace(EARLY, ms=450.0)
 
 def test_the_figures_of_a_session() -> None:
     work = tuple(
-        ServerWork(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
+        ServerWork(
+            steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0}, {"steps_unseen": 0.25 * steps - 1}
+        )
         for steps, prefilled in ((10, 500), (11, 501), (12, 502), (16, 900))
     )
     late = replace(SHOWN, ms=401.0, shown=ShownText(first_word=True, lines=2, right=1))
@@ -31,6 +33,7 @@ def test_the_figures_of_a_session() -> None:
         accepts=2,
         budget_ms=BUDGET_MS,
         cpu_s=4.0,
+        front_s=1.0,
     )
     found = figures(played, Ceiling({KeyPosition(0, 0): "x"}, keys=10, saved_in={0: 5}))
     assert found["ghost_ms"] == {"p50": 401.0, "p95": 450.0, "p99": 450.0, "count": 3}
@@ -45,6 +48,11 @@ def test_the_figures_of_a_session() -> None:
     assert (found["prefilled_tokens_per_key"], found["steps_per_key"]) == (1, 1)
     assert (found["texts_per_key"], found["first_line_right"], found["changed_per_100_keys"]) == (1 / 7, 1.0, 0.0)
     assert (found["cpu_seconds_per_char"], found["cpu_seconds_per_saved_char"]) == (0.5, 1.0)
+    assert found["cpu_by_cause"] == dict.fromkeys(CAUSES, 0.0) | {"steps_unseen": 1.5, "front": 1.0, "rest": 1.5}
+    _, columns, rows = cpu_table("small", {"auto, 5/s": found})
+    assert columns == ("cause", "auto, 5/s")
+    assert ["steps never shown", "187.5 (37.5)"] in rows
+    assert rows[-2:] == [["all", "500.0 (100.0)"], ["of these, seen by nobody", "187.5 (37.5)"]]
     assert found["mat"] == 3.0
     assert found["accepted_by_source"] == {"prompt": 12}
 
@@ -64,7 +72,7 @@ def test_what_is_right_of_a_shown_text(shown: str, coming: str, right: ShownText
 
 @pytest.mark.parametrize(
     ("left", "shown", "changed"),
-    [("", "x", False), ("ab", "abc", False), ("abc", "a", False), ("ab", "ac", True)],
+    [("", "x", False), ("ab", "abc", False), ("abc", "a", True), ("ab", "ac", True)],
 )
 def test_a_text_that_changes_under_the_eyes(left: str, shown: str, changed: bool) -> None:
     assert judged(shown, "abc", left).changed is changed
