@@ -16,8 +16,9 @@ from fastcoder_lsp import usage
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.report import page, summed
 from fastcoder_lsp.edits.learned import LearnedKinds
-from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
+from fastcoder_lsp.lsp.usage import KEPT_S, Accepts, UsageCounter, typed_characters
 from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore, today
+from fastcoder_lsp.workspace.document import ContentChange, Position
 from tests.lsp.raw_client import initialized
 
 URI = "file:///project/a.py"
@@ -53,6 +54,22 @@ async def test_a_session_counts_what_is_shown_and_accepted(tmp_path: Path, monke
     assert text.encode() not in content
     assert b"project" not in content
     assert (tmp_path / FILE).stat().st_mode & 0o77 == 0
+
+
+async def test_typed_keys_and_their_cpu_time_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTCODER_USAGE", str(tmp_path))
+    async with initialized() as client:
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4)
+        for number, key in enumerate("sug"):  # along what is shown
+            at = {"line": 0, "character": 4 + number}
+            client.change(URI, 2 + number, [{"range": {"start": at, "end": at}, "text": key}])
+            assert await client.inline(URI, 0, 5 + number)
+        await client.leave()
+    found = counts(UsageStore(tmp_path))
+    assert (found["shown"], found["typed"]) == (1, 3)
+    assert "changed" not in found
+    assert found["cpu"] > 0
 
 
 async def test_nothing_is_counted_where_the_settings_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +119,86 @@ def test_a_text_is_kept_if_it_still_stands_there_after_a_minute(
     counter.close()
     found = counts(UsageStore(tmp_path))
     assert found == {"accepted": 1} | expected
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ("import a\nsize = b + c\nsum()\n", {"word right": 1, "line right": 1, "lines": 2, "lines right": 1}),
+        ("import a\nsize = b\n", {"word right": 1, "lines": 2}),
+        ("import a\nsize = d\n", {"lines": 2}),
+        ("import a\nsize = \nlast\n", None),  # nothing was written there
+        ("import a\n", None),
+    ],
+)
+def test_what_was_shown_is_compared_with_what_stands_there_after_a_minute(
+    later: str, expected: dict[str, int] | None, tmp_path: Path
+) -> None:
+    loop, texts = Loop(), {URI: "import a\nsize = \nlast\n"}
+    counter = UsageCounter(loop, UsageStore(tmp_path), lambda: True, texts.get)  # type: ignore[arg-type]
+    counter.compare_later(URI, "python", "model", len("import a\nsize = "), "b + c\nd()")
+    texts[URI] = later
+    [call for after_s, call in loop.timers if after_s == KEPT_S][-1]()
+    counter.close()
+    assert counts(UsageStore(tmp_path)) == ({} if expected is None else {"compared": 1} | expected)
+
+
+@pytest.mark.parametrize(
+    ("document", "start", "text", "changed"),
+    [
+        ("x = su", 6, "m(rows)", False),  # the rest of it
+        ("x = su", 6, "m(rows) + 1", False),
+        ("x = su", 6, "m", True),
+        ("x = su", 6, "per()", True),
+        ("x = sa", 6, "ve()", False),  # the user typed something else
+        ("x = ", 4, "max(rows)", True),
+    ],
+)
+def test_a_text_changes_under_the_eyes(document: str, start: int, text: str, changed: bool) -> None:
+    accepts = Accepts()
+    accepts.shown(URI, "x = ", 4, "sum(rows)")
+    assert not accepts.has_changed(URI)
+    accepts.shown(URI, document, start, text)
+    assert accepts.has_changed(URI) is changed
+
+
+def test_keys_are_told_from_pasted_text() -> None:
+    at = Position(0, 0)
+    texts = ("a", "()", "\n    ", "", "ab", "\nx", "    ")
+    assert typed_characters([ContentChange(text, at, at) for text in texts]) == 3
+    assert typed_characters([ContentChange("a")]) == 0
+
+
+def test_costs_are_of_the_days_on_which_keys_were_counted() -> None:
+    before, keys = TODAY - timedelta(days=1), "keys"
+    usage = summed(
+        {
+            key(day=before): 1000,
+            key("characters", day=before): 9000,
+            key(): 20,
+            key("characters"): 50,
+            key("changed"): 2,
+            key("compared"): 10,
+            key("word right"): 8,
+            key("line right"): 5,
+            key("lines"): 40,
+            key("lines right"): 10,
+            key("typed", source=keys): 200,
+            key("cpu", language="other", source=keys): 5000,
+        }
+    )
+    told = usage.to_json()
+    assert told["shown_right"] == {"first_word_right": 0.8, "first_line_right": 0.5, "lines_right": 0.25}
+    assert told["typing"] == {
+        "shown_per_typed": 0.1,
+        "changed_per_typed": 0.01,
+        "cpu_ms_per_typed": 25.0,
+        "cpu_ms_per_saved": 100.0,
+    }
+    assert list(usage.languages) == ["python"]
+    drawn = page(usage)
+    for said in ("80 %", "10.0 a hundred typed characters", "25.0 ms a typed character", "100.0 ms a character not"):
+        assert said in drawn
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
