@@ -72,10 +72,19 @@ class CpuByCause:
         elif doing is None:
             doing = "prompt" if isinstance(generation, SearchingGeneration) else "other"
         if isinstance(doing, _PrefilledStretch):
-            doing.seconds = seconds
-            self._stretches.appendleft(doing)
+            self._add(doing, seconds)
             doing = "prefetch_unused" if doing.ahead else "prefill_unused"
         self._untold[doing] += seconds
+
+    def _add(self, stretch: _PrefilledStretch, seconds: float) -> None:
+        """Add a stretch to the one that it goes on from, if any: a long prompt has more pieces than are kept."""
+        for known in self._stretches:
+            same = known.uri == stretch.uri and known.ahead == stretch.ahead and known.end == stretch.start
+            if same and known.prompt == stretch.prompt and not known.used:
+                known.end, known.seconds = stretch.end, known.seconds + seconds
+                return
+        stretch.seconds = seconds
+        self._stretches.appendleft(stretch)
 
     def _progress(self, generation: LocalGeneration, seconds: float) -> Cause | _PrefilledStretch:
         is_new = self._generation is None or self._generation() is not generation

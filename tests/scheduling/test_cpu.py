@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fastcoder_lsp.completion.question import Policy, Quiet
-from tests.completion.simulated import COSTS, script
+from tests.completion.simulated import COSTS, TOKEN_MS, script
 from tests.scheduling.shared import Front, Shared
 
 SAYS = "a = 1\n    b = 2"
@@ -48,6 +48,14 @@ def test_steps_count_as_shown_as_far_as_the_text_is(policy: Policy, shown: str) 
     assert found["steps_shown"] == STEP_MS * (len(shown) + 1)
     assert found["prefill_used"] == prompt_ms(START)
     assert sum(found.values()) == pytest.approx(front.shared.clock.ms)
+
+
+def test_all_of_a_long_prompt_is_of_use() -> None:
+    front, far = opened(Policy()), "# far\n" * 1000
+    assert answer(front, far + START) == SAYS
+    found = spent(front)
+    assert found["prefill_used"] > 0.9 * len(far) * TOKEN_MS
+    assert found.get("prefill_unused", 0.0) < STEP_MS
 
 
 def test_steps_move_once_the_user_types_up_to_their_text() -> None:
