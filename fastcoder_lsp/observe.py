@@ -1,7 +1,7 @@
 """Spans of time inside one request, their percentiles over many, and counts; all times in milliseconds, CPU apart."""
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -99,7 +99,7 @@ class Tally:
         self._counts: Counter[str] = Counter()
         self._by_source: Counter[str] = Counter()
         self._suppressed: Counter[str] = Counter()
-        self._cpu_s: Counter[str] = Counter()
+        self._cpu_s = defaultdict[str, float](float)
         self._spans = SpanStatistics()
 
     def count(self, what: str, by: int = 1) -> None:
