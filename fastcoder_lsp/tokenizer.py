@@ -205,8 +205,8 @@ def _without_leading_blank(part: Any) -> Any:
 
 LLAMA_TOKENIZER = "llama.cpp"
 """The kind of a tokenizer that is in a GGUF, and that only llama.cpp knows."""
-_LLAMA_MODULE = "fastcoder_lsp.llama_engine.vocabulary"
-"""The neighbour's module that reads it, by `read(folder)`."""
+LLAMA_MODULE = "fastcoder_lsp.llama_engine.vocabulary"
+"""The neighbour's module that reads it, by `read(folder)`, and the file's marks, by `infill_marks(gguf)`."""
 
 
 class TextEncoding(Protocol):
@@ -322,7 +322,7 @@ class Tokenizer:
         self.config = config
         try:
             if folder is not None and _is_of_llama(description):
-                made, text = import_module(_LLAMA_MODULE).read(folder)
+                made, text = import_module(LLAMA_MODULE).read(folder)
             else:
                 made = prepared(description, kept)
                 text = _encoder(made.encoder)

@@ -1,4 +1,4 @@
-"""A tokenizer by llama.cpp, for the GGUFs whose tokenizer ours does not know."""
+"""A tokenizer by llama.cpp, for the GGUFs whose tokenizer ours does not know, and the marks of infilling."""
 
 import ctypes
 import itertools
@@ -49,6 +49,24 @@ class LlamaEncoder:
     def encode_batch(self, input: list[str], *, add_special_tokens: bool) -> Sequence[LlamaEncoding]:  # noqa: A002
         """The ids of several texts."""
         return [self.encode(text, add_special_tokens=add_special_tokens) for text in input]
+
+
+def infill_marks(gguf: Path) -> dict[str, str]:
+    """The marks before a prompt's `prefix`, `suffix` and `middle`, as far as the file or the library tells them.
+
+    The library also knows the names of the marks of families whose files tell no numbers. Raises ModelInvalidError.
+    """
+    model = LlamaModel(gguf, library_log(), words_only=True)
+    words = model.vocabulary_pointer
+    found = {"prefix": api.llama_vocab_fim_pre, "suffix": api.llama_vocab_fim_suf, "middle": api.llama_vocab_fim_mid}
+    numbers = {part: int(ask(words)) for part, ask in found.items()}
+    marks = {
+        part: str(api.llama_vocab_get_text(words, number).decode(errors="replace"))
+        for part, number in numbers.items()
+        if number >= 0
+    }
+    model.close()
+    return marks
 
 
 def read(folder: Path) -> tuple[Prepared, LlamaEncoder]:

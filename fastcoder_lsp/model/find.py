@@ -25,7 +25,7 @@ from fastcoder_lsp.model.files import (
     open_folder,
     read_origin,
 )
-from fastcoder_lsp.model.gguf_caches import find_tagged, is_tagged
+from fastcoder_lsp.model.gguf_caches import find_tagged, is_tagged, repository_of
 from fastcoder_lsp.model.gguf_folder import follow, holds_weights, make_ready
 from fastcoder_lsp.model.store import ModelStore, known_sha256, reading, remembered_sha256, size_text
 
@@ -42,11 +42,13 @@ class NameKind(Enum):
     FOLDER = "folder"
     GGUF = "gguf"
     WHEELS = "wheels"
+    TAGGED = "tagged"
+    """A GGUF of a repository that is not on this disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name, understood: `value` is a hub id, an absolute path or a wheel model's key; empty for `auto`."""
+    """A name, understood: `value` is a hub id, an absolute path or a wheel model's key; empty for others."""
 
     kind: NameKind
     name: str
@@ -87,7 +89,7 @@ def understand(name: str) -> Reference:
     if name.startswith(WHEELS_PREFIX):
         return Reference(NameKind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
     if is_tagged(name):
-        return Reference(NameKind.GGUF, name, str(_tagged(name)))
+        return _tagged(name)
     path = _path(name)
     if path.is_file():
         if path.suffix in PICKLE_SUFFIXES:
@@ -106,13 +108,14 @@ def understand(name: str) -> Reference:
     raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model on the hub (owner/name).")
 
 
-def _tagged(name: str) -> Path:
-    if (found := find_tagged(name)) is None:
-        raise ModelMissingError(
-            f"no cache of Ollama, llama.cpp or the hub has a GGUF {name}",
-            "Download it with one of them (ollama pull, llama-server -hf), or name a .gguf file.",
-        )
-    return found
+def _tagged(name: str) -> Reference:
+    if (found := find_tagged(name)) is not None:
+        return Reference(NameKind.GGUF, name, str(found))
+    if repository_of(name) is not None:
+        return Reference(NameKind.TAGGED, name)
+    raise ModelMissingError(
+        f"Ollama's cache has no model {name}", f"Run: ollama pull {name}. Or name a GGUF of the hub: owner/name:Q4_K_M"
+    )
 
 
 def _path(name: str) -> Path:
@@ -152,6 +155,8 @@ def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Mod
             found = _hub_or_stand_in((reference.value,), store) or _hub_gguf(reference.value, store)
         case NameKind.AUTO:
             found = _chosen(store, gpu_bytes)
+        case NameKind.TAGGED:
+            found = None
     if found is None:
         if (download := download_of(reference, store.cache, gpu_bytes)) is not None and download.under_way:
             what = f"the model {download.name} is being downloaded: {download.text}"
@@ -163,7 +168,8 @@ def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Mod
 def download_of(reference: Reference, cache: Path, gpu_bytes: int | None) -> Download | None:
     """The download of a model that a name may mean, under way or broken off; None where none has begun."""
     hub_ids, wheels = reference.hub_ids(cache, gpu_bytes), reference.wheel_models(cache, gpu_bytes)
-    begun = (read_download(cache, name) for name in (*hub_ids, *(known.name for known in wheels)))
+    tagged = [reference.name] if reference.kind is NameKind.TAGGED else []
+    begun = (read_download(cache, name) for name in (*hub_ids, *(known.name for known in wheels), *tagged))
     return next((download for download in begun if download is not None), None)
 
 

@@ -1,7 +1,7 @@
 """GGUFs in the caches of llama.cpp, Ollama and the hub's client, by the names that those programs give them.
 
 `owner/name:Q4_K_M` is a repository's file of that precision; `name:tag` is a model of Ollama's library. The files are
-used where they lie.
+used where they lie. Only the former can be downloaded from the hub.
 """
 
 import re
@@ -21,6 +21,12 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 def is_tagged(name: str) -> bool:
     """Whether a name has the form of these."""
     return _TAGGED.fullmatch(name) is not None
+
+
+def repository_of(name: str) -> tuple[str, str] | None:
+    """The repository and the precision of `owner/name:precision`; None for a name without an owner."""
+    matched = _TAGGED.fullmatch(name)
+    return (f"{matched[1]}/{matched[2]}", matched[3]) if matched is not None and matched[1] else None
 
 
 def find_tagged(name: str, ollama: Path | None = None, llama: Path | None = None) -> Path | None:
@@ -54,8 +60,7 @@ def _of_ollama(folder: Path, owner: str | None, model: str, tag: str) -> Iterato
 
 def _of_repository(owner: str, model: str, tag: str, llama: Path) -> Iterator[Path]:
     """The repository's files of this precision: in the hub's cache, then in llama.cpp's own."""
-    wanted = f"{tag}.gguf".casefold()
     snapshots = hub.repository_folder(f"{owner}/{model}") / "snapshots"
     for place in (*sorted(snapshots.glob("*/*.gguf")), *sorted(llama.glob(f"{owner}_{model}_*.gguf"))):
-        if place.name.casefold().endswith(wanted):
+        if hub.is_of_precision(place.name, tag):
             yield place

@@ -115,8 +115,6 @@ def config_of(header: Header) -> dict[str, Any] | None:
 LLAMA_PACKAGES = ("llama_cpp",)
 """Packages that run a file of any architecture."""
 TOKENIZER_OF_LLAMA = json.dumps({"model": {"type": LLAMA_TOKENIZER}}) + "\n"
-MARKS = {"prefix": "fim_pre", "suffix": "fim_suf", "middle": "fim_mid"}
-"""Parts of a prompt → the names of their marks in the metadata."""
 
 
 def config_for_llama(header: Header) -> dict[str, Any] | None:
@@ -127,13 +125,7 @@ def config_for_llama(header: Header) -> dict[str, Any] | None:
         return None
     name = f"{architecture}-gguf" if architecture in ARCHITECTURES else architecture
     tokens = header.lists.get(TOKENS, ())
-    numbers = {part: header.fields.get(f"tokenizer.ggml.{key}_token_id") for part, key in MARKS.items()}
-    marks = {
-        part: str(tokens[number])
-        for part, number in numbers.items()
-        if isinstance(number, int) and 0 <= number < len(tokens)
-    }
-    return {"model_type": name, "max_position_embeddings": context, "vocab_size": len(tokens), "infill_marks": marks}
+    return {"model_type": name, "max_position_embeddings": context, "vocab_size": len(tokens)}
 
 
 def _own(fields: Mapping[str, Scalar], architecture: str) -> dict[str, Scalar]:

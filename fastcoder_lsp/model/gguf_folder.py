@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 
 from fastcoder_lsp import errors
@@ -45,6 +46,7 @@ from fastcoder_lsp.model.store import (
     writing,
 )
 from fastcoder_lsp.model.tensors import Layout, SafetensorsTensors, array_bytes, safetensors_header
+from fastcoder_lsp.tokenizer import LLAMA_MODULE
 
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
 _SAYS_DISK_FULL = ("No space left", "File too large", "Disk quota exceeded")
@@ -174,6 +176,11 @@ def _described(gguf: Path) -> dict[str, str] | None:
     config, tokenizer = config_of(header), tokenizer_json(header)
     if (config is None or tokenizer is None) and not missing_packages(*LLAMA_PACKAGES):
         config, tokenizer = config_for_llama(header), tokenizer or TOKENIZER_OF_LLAMA
+        try:
+            if config is not None:
+                config["infill_marks"] = import_module(LLAMA_MODULE).infill_marks(gguf)
+        except ModelInvalidError:
+            config = None  # the library cannot read it: perhaps transformers can
     if config is None or tokenizer is None:
         return None
     return {

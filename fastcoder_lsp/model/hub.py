@@ -125,8 +125,13 @@ def repository_folder(hub_id: str) -> Path:
     return _cache() / f"models--{hub_id.replace('/', '--')}"
 
 
-def look_up(hub_id: str) -> HubModel:
-    """Ask the hub for the files of a model.
+def is_of_precision(file: str, precision: str) -> bool:
+    """Whether a file is named as a whole GGUF of this precision, such as Q4_K_M; capitals do not count."""
+    return re.search(rf"(?<![^\W_]){re.escape(precision)}\.gguf$", file, re.IGNORECASE) is not None
+
+
+def look_up(hub_id: str, precision: str = "") -> HubModel:
+    """Ask the hub for the files of a model; of one of its GGUFs where `precision` names it.
 
     Raises:
         NetworkError: the hub cannot be reached.
@@ -160,7 +165,7 @@ def look_up(hub_id: str) -> HubModel:
         raise unreachable(ValueError("its answer names no commit"))
     siblings = info.siblings or []
     by_name = {str(one.rfilename): one for one in siblings}
-    chosen = (by_name[name] for name in choose_files(hub_id, list(by_name)))
+    chosen = (by_name[name] for name in choose_files(hub_id, list(by_name), precision))
     files = tuple(
         RemoteFile(one.rfilename, one.size or 0, *((one.lfs.sha256, "") if one.lfs else ("", one.blob_id or "")))
         for one in chosen
@@ -176,22 +181,28 @@ def unreachable(error: Exception) -> NetworkError:
     return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection, and try again.")
 
 
-def choose_files(hub_id: str, names: Sequence[str]) -> tuple[str, ...]:
+def choose_files(hub_id: str, names: Sequence[str], precision: str = "") -> tuple[str, ...]:
     """The files of a repository that make a model: descriptions and safetensors weights of its top folder, or a GGUF.
 
-    Raises ModelInvalidError if it has no safetensors weights, and not exactly one GGUF.
+    Raises ModelInvalidError if it has no safetensors weights, and not exactly one GGUF (of `precision`, if given).
     """
+    ggufs = [name for name in names if name.endswith(".gguf") and "/" not in name]
+    if precision:
+        found = [name for name in ggufs if is_of_precision(name, precision)]
+        if len(found) == 1:
+            return (found[0],)
+        hint = f"It has: {', '.join(ggufs)[:300]}" if ggufs else "Name a repository that has GGUF files."
+        raise ModelInvalidError(f"{hub_id} has no single GGUF file of {precision}", hint)
     weights = [WEIGHTS] if WEIGHTS in names else [INDEX] if INDEX in names else []
     if weights == [INDEX]:
         weights += sorted(name for name in fnmatch.filter(names, SHARDS) if "/" not in name)
     if not weights:
         if any(Path(name).suffix in PICKLE_SUFFIXES for name in names):
             raise ModelInvalidError(f"{hub_id} {PICKLE_MESSAGE}", PICKLE_HINT)
-        ggufs = [name for name in names if name.endswith(".gguf") and "/" not in name]
         if len(ggufs) == 1:
             return (ggufs[0],)
         if any(name.endswith(".gguf") for name in names):
-            hint = f"Download one of them (hf download {hub_id} FILE.gguf) and name that file."
+            hint = f"Add the precision of one of them: {hub_id}:Q4_K_M"
             raise ModelInvalidError(f"{hub_id} has several GGUF files only", hint)
         raise ModelInvalidError(f"{hub_id} has no safetensors weights", "Use another model.")
     if "tokenizer.json" not in names:

@@ -34,6 +34,7 @@ from fastcoder_lsp.model.find import (
     is_converted,
     understand,
 )
+from fastcoder_lsp.model.gguf_caches import repository_of
 from fastcoder_lsp.model.gguf_folder import make_ready
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import (
@@ -76,6 +77,8 @@ def pull(
             # The largest of the family that fits, else a stand-in for any of them.
             substitute = next(iter(reference.wheel_models(store.cache, gpu)), None)
             _pull_from_hub(reference.hub_ids(store.cache, gpu)[0], substitute, store, dialogue, exact=exact)
+        case NameKind.TAGGED:
+            _pull_tagged(name, store, dialogue)
         case NameKind.FOLDER:
             only = next(Path(reference.value).glob("*.gguf"))
             convert_gguf(only, store, _shares(dialogue))
@@ -157,6 +160,20 @@ def _pull_from_hub(
         if not dialogue.accept(offer_of(known, store, hub_id, error.message)):
             raise ModelMissingError("the model was not downloaded", "Try again when the hub can be reached.") from error
         pull_wheels(known, store, dialogue)
+
+
+def _pull_tagged(name: str, store: ModelStore, dialogue: Dialogue) -> None:
+    """Download one of a repository's GGUFs from the hub."""
+    asked = repository_of(name)
+    assert asked is not None, "of the kind TAGGED"
+    hub_id, precision = asked
+    lock = f"hub-{hub_id.replace('/', '--')}"
+    with (
+        store.lock(lock, lambda: dialogue.note(f"waiting for another process that downloads {hub_id}")),
+        recorded(store.cache, name, dialogue) as told,
+    ):
+        remote = hub.look_up(hub_id, precision)
+        convert_gguf(hub.fetch(remote, told) / remote.files[0].name, store, _shares(dialogue))
 
 
 def _shares(dialogue: Dialogue) -> Progress:

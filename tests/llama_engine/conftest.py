@@ -1,6 +1,7 @@
 """Tiny GGUFs made ready, and engines over them; everything here is skipped without the library."""
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,19 @@ from fastcoder_lsp.core import Engine
 from fastcoder_lsp.model.files import ModelFiles
 from tests.llama_engine.tiny_ggufs import write_kind
 
-pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: pip install fastcoder-lsp[llama]")
+LACKING = "llama-cpp-python is not installed: pip install fastcoder-lsp[llama]"
 OpenTiny = Callable[..., Engine]
+
+
+class SkippedModule(pytest.Module):
+    """A file of tests that would import the library: it is skipped, and nothing else of the run."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        pytest.skip(LACKING, allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    return None if find_spec("llama_cpp") else SkippedModule.from_parent(parent, path=module_path)
 
 
 @pytest.fixture(scope="session")

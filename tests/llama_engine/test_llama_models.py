@@ -46,6 +46,12 @@ def test_an_unknown_tokenizer_is_the_librarys(tiny: Callable[..., ModelFiles]) -
     assert tokenizer.encode_many(["ab", "c"]) == [tokenizer.encode("ab"), tokenizer.encode("c")]
 
 
+@pytest.mark.parametrize("pre", ["gpt-2", "glm4"])
+def test_marks_of_an_unknown_family_are_those_that_the_library_knows(pre: str, tiny: Callable[..., ModelFiles]) -> None:
+    template = template_of(Tokenizer.load(tiny("qwen35", pre=pre, marks="code").folder))
+    assert template.marks == ("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>")
+
+
 def test_auto_takes_it_for_models_that_our_kernels_do_not_run(open_tiny: OpenTiny) -> None:
     for kind in KINDS:
         engine = open_tiny(kind, kind="auto")
@@ -59,8 +65,8 @@ def test_it_says_where_drafts_may_change_the_text(open_tiny: OpenTiny) -> None:
 
 
 def test_a_model_without_marks_is_refused(tiny: Callable[..., ModelFiles], tiny_folder: Path) -> None:
-    tiny("gemma3", marks=False)
-    path = tiny_folder / "gemma3False.gguf"
+    tiny("gemma3", marks="extra")
+    path = tiny_folder / "gemma3extra.gguf"
     with pytest.raises(ModelInvalidError, match="no marks for infilling"):
         load_model(Settings(model=str(path), engine="llama"), ignore, recorded=False)
 

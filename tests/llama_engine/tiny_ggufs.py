@@ -16,8 +16,8 @@ KINDS = ("qwen2", "qwen3", "qwen3moe", "mellum", "gemma3", "granitehybrid", "qwe
 RECURRENT = ("granitehybrid", "qwen35")
 
 
-def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: bool = True, crashes: bool = False) -> Path:
-    """Write a model of this architecture; without `marks` it knows no infilling. The library's code may crash on it."""
+def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: str = "fim", crashes: bool = False) -> Path:
+    """Write a model of this architecture, with `marks` in its marks' names. The library's code may crash on it."""
     writer = gguf.GGUFWriter(path, kind)
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
@@ -46,7 +46,7 @@ def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: bool = True,
     if kind == "qwen35":
         writer.add_rope_dimension_sections([4, 2, 2, 0])
         writer.add_uint32("qwen35.full_attention_interval", 2)
-    _add_tokenizer(writer, pre, marks=marks)
+    _add_tokenizer(writer, pre, marks)
     random = np.random.default_rng(len(kind))
     for name, shape in _shapes(kind).items():
         spread = random.normal(0, 0.15, shape)
@@ -61,8 +61,8 @@ def write_kind(path: Path, kind: str, *, pre: str = "gpt-2", marks: bool = True,
     return path
 
 
-def _add_tokenizer(writer: gguf.GGUFWriter, pre: str, *, marks: bool) -> None:
-    control = CONTROL if marks else tuple(name.replace("fim", "extra") for name in CONTROL)
+def _add_tokenizer(writer: gguf.GGUFWriter, pre: str, marks: str) -> None:
+    control = tuple(name.replace("fim", marks) for name in CONTROL)
     letters = byte_characters()
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)

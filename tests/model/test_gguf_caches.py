@@ -60,7 +60,7 @@ def test_a_found_file_is_used_where_it_lies(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(import_module("fastcoder_lsp.model.find"), "find_tagged", {"coder:7b": blob}.get)
     files = model.prepare("coder:7b", tmp_path / "cache", silent)
     assert gguf_of(files.folder) == blob
-    with pytest.raises(ModelMissingError, match="no cache of Ollama"):
+    with pytest.raises(ModelMissingError, match="Ollama's cache has no model"):
         model.find("coder:8b", tmp_path / "cache")
 
 

@@ -106,6 +106,25 @@ def test_an_edit_model_is_offered_and_a_single_gguf_is_a_model(run: Run, hub: Hu
     assert "several GGUF files only" in run("pull", HUB_ID).stderr
 
 
+def test_one_of_several_ggufs_is_named_by_its_precision(run: Run, hub: Hub, tmp_path: Path) -> None:
+    write_gguf(tmp_path / "tiny.gguf")
+    data = (tmp_path / "tiny.gguf").read_bytes()
+    hub.files = {"tiny-Q4_0.gguf": b"GGUF", "tiny-q8_0.gguf": data, "tiny-iq8_0.gguf": b"", "more/tiny-q8_0.gguf": b""}
+    name = f"{HUB_ID}:Q8_0"
+    lacking = run("path", name)
+    assert lacking.returncode != 0
+    assert f"fastcoder-lsp model pull {name}" in lacking.stderr
+    done = run("pull", name)
+    assert done.returncode == 0, done.stderr
+    assert not any("tiny-Q4_0" in line for line in hub.asked)
+    hub.asked.clear()
+    assert run("pull", name).returncode == run("path", name).returncode == 0
+    assert hub.asked == []
+    refused = run("pull", f"{HUB_ID}:Q6_K").stderr
+    assert "some/model has no single GGUF file of Q6_K" in refused
+    assert "It has: tiny-Q4_0.gguf, tiny-q8_0.gguf" in refused
+
+
 def test_only_missing_and_damaged_files_are_downloaded(run: Run, hub: Hub, tmp_path: Path) -> None:
     """`pull` looks whether what is here can be read: it is the command that every hint names."""
     run("pull", HUB_ID)
