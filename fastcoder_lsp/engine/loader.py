@@ -10,6 +10,7 @@ from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
+from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.extensions import LLAMA, TORCH
 from fastcoder_lsp.model.files import gguf_of
@@ -24,6 +25,8 @@ def load_engine(job: LoadJob) -> TreeEngine:
     asked, notes = job.options.kind, list[str]()
     shape = None if asked == "llama" else fast_shape(job.config)
     if asked == "llama" or (asked == "auto" and shape is None and _llama_runs(job, notes)):
+        return _with_llama(job, notes)
+    if asked == "auto" and shape is not None and _llama_is_quicker(job, notes):
         return _with_llama(job, notes)
     if asked not in BITS and (asked != "auto" or may_have_gpu()):
         found = _with_torch(job, shape, asked, notes)
@@ -59,6 +62,17 @@ def _llama_runs(job: LoadJob, notes: list[str]) -> bool:
         return False
     notes.append(f"our kernels do not run {job.config['model_type']} here: llama.cpp does")
     return True
+
+
+def _llama_is_quicker(job: LoadJob, notes: list[str]) -> bool:
+    """Whether `auto` takes llama.cpp, on a GPU, for a model that our kernels run: by a trial, which `notes` tell."""
+    if gguf_of(job.folder) is None or missing_packages(*LLAMA.packages):
+        return False
+    if not (gpu := LLAMA.load("the engine llama").gpu_name()):
+        return False
+    verdict = choose_engine(job, gpu, kinds=("cpu-int4" if job.options.bits == 4 else "cpu-int8", "llama"))
+    notes.append(verdict.reason)
+    return verdict.chosen == "llama"
 
 
 def engine_of(backend: Backend, job: LoadJob, notes: list[str], *, drafts: bool = True) -> TreeEngine:

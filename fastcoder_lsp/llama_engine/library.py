@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import llama_cpp.llama_cpp as api
+from llama_cpp._ggml import libggml
 
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import BROKEN_HINT
@@ -25,6 +26,8 @@ _LEVELS = {3: logging.INFO, 4: logging.WARNING}
 """ggml's levels of warnings and errors; the others are for debugging."""
 _NO_MEMORY = ("failed to allocate", "out of memory", "alloc_tensor_range", "bad_alloc", "unable to allocate")
 _ALL_LAYERS = -1
+_GPU_KINDS = (1, 2)
+"""ggml's kinds of devices with and without memory of their own."""
 
 
 class LibraryLog:
@@ -119,6 +122,17 @@ def library_version() -> str:
 def can_use_gpu() -> bool:
     """Whether the installed build was made for a GPU and finds one."""
     return bool(api.llama_supports_gpu_offload()) and int(api.llama_max_devices()) > 0
+
+
+def gpu_name() -> str:
+    """The GPU and the library's version; empty where the installed build can use none."""
+    if not can_use_gpu():
+        return ""
+    libggml.ggml_backend_dev_by_type.restype = ctypes.c_void_p
+    libggml.ggml_backend_dev_description.restype = ctypes.c_char_p
+    found = (libggml.ggml_backend_dev_by_type(kind) for kind in _GPU_KINDS)
+    names = [libggml.ggml_backend_dev_description(ctypes.c_void_p(device)) for device in found if device]
+    return " ".join([library_version(), *(name.decode(errors="replace") for name in names)])
 
 
 def device_name(*, gpu: bool, threads: int) -> str:

@@ -12,11 +12,19 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.llama_engine import widths as trial
 from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
 from fastcoder_lsp.llama_engine.faults import CrashRecord
-from fastcoder_lsp.llama_engine.library import LlamaModel, can_use_gpu, device_name, library_log, library_version
+from fastcoder_lsp.llama_engine.library import (
+    LlamaModel,
+    can_use_gpu,
+    device_name,
+    gpu_name,
+    library_log,
+    library_version,
+)
 from fastcoder_lsp.model.files import gguf_of
 from fastcoder_lsp.model.machine import require_memory
 
 NAME = "llama"
+__all__ = ["gpu_name", "load"]
 
 
 def load(job: LoadJob, notes: list[str]) -> TreeEngine:

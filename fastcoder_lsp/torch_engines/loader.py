@@ -16,11 +16,12 @@ from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import against_ours, engine_of, too_little_memory
 from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint
 from fastcoder_lsp.model.machine import require_memory, require_packages
-from fastcoder_lsp.torch_engines.trial import choose_engine, cuda_machine, gpu_faults, is_lost
+from fastcoder_lsp.torch_engines.faults import cuda_machine, gpu_faults, is_lost
 
 logger = logging.getLogger(__name__)
 GPU_KIND, SINGLY = "cuda-graphs", "cuda-bf16"

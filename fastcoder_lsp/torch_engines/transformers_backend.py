@@ -18,7 +18,7 @@ from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.torch_engines.trial import is_lost
+from fastcoder_lsp.torch_engines.faults import is_lost
 
 
 class ForeignBackend:

@@ -10,7 +10,12 @@ import pytest
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.engine import loader as engine_loader
+from fastcoder_lsp.engine.job import LoadJob
+from fastcoder_lsp.engine.trial import TrialResult, compare
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError, UsageError
+from fastcoder_lsp.llama_engine import library
+from fastcoder_lsp.llama_engine import loader as llama_loader
 from fastcoder_lsp.llama_engine.vocabulary import read
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.prompt import template_of
@@ -56,6 +61,40 @@ def test_auto_takes_it_for_models_that_our_kernels_do_not_run(open_tiny: OpenTin
     for kind in KINDS:
         engine = open_tiny(kind, kind="auto")
         assert (engine.info.name == "llama") is (kind not in ("qwen2", "qwen3")), kind
+
+
+@pytest.mark.parametrize("chosen", ["cpu-int8", "llama"])
+def test_auto_takes_it_for_a_gpu_that_a_trial_finds_quicker(
+    chosen: str, open_tiny: OpenTiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def choose(_job: LoadJob, machine: str, *, kinds: tuple[str, str]) -> TrialResult:
+        asked.append((machine, kinds))
+        return TrialResult(chosen, f"{chosen} is quicker", {})
+
+    monkeypatch.setattr(llama_loader, "gpu_name", lambda: "a GPU")
+    monkeypatch.setattr(engine_loader, "choose_engine", choose)
+    engine = open_tiny("qwen3", kind="auto")
+    assert engine.info.name == chosen
+    assert engine.info.notes[0] == f"{chosen} is quicker"
+    assert asked == [("a GPU", ("cpu-int8", "llama"))]
+
+
+def test_a_trial_times_it(tiny: Callable[..., ModelFiles], tmp_path: Path) -> None:
+    options = engines.EngineOptions(context=256, threads=1)
+    found = compare(LoadJob.of(tiny("qwen3"), options, tmp_path, tmp_path, ignore), ("cpu-fp32", "llama"))
+    assert [name.partition(",")[0] for name in found.ms] == ["cpu-fp32"] * 2 + ["llama"] * 2
+
+
+def test_a_trial_is_of_the_gpu_that_the_library_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "can_use_gpu", lambda: False)
+    assert not library.gpu_name()
+    monkeypatch.setattr(library, "can_use_gpu", lambda: True)
+    monkeypatch.setattr(library, "_GPU_KINDS", (0,))  # a CPU's name is asked for in the same way
+    version, _, name = library.gpu_name().partition(" ")
+    assert version == library.library_version()
+    assert name
 
 
 def test_it_says_where_drafts_may_change_the_text(open_tiny: OpenTiny) -> None:

@@ -21,8 +21,8 @@ from fastcoder_lsp.model.choice import Measured, current_choice
 from fastcoder_lsp.runtime import model_choice
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, chosen_model, measure_once
 from fastcoder_lsp.torch_engines import loader as torch_loader
+from tests.engine.test_trial import job_of
 from tests.model.test_choice import GB, measured, said
-from tests.torch_engines.test_trial import job_of
 
 SMALL, NEXT = FAMILY[0].hub_id, FAMILY[1].hub_id
 

@@ -12,12 +12,12 @@ import torch
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.process import HUNG
+from fastcoder_lsp.torch_engines.faults import LOST, GpuFaults
 from fastcoder_lsp.torch_engines.graphs import weights
 from fastcoder_lsp.torch_engines.graphs.build import build
 from fastcoder_lsp.torch_engines.graphs.device import CpuDevice, Launch
 from fastcoder_lsp.torch_engines.graphs.plan import least_bytes, require, weight_bytes
 from fastcoder_lsp.torch_engines.graphs.weights import GROUP, Int4Product, Int8Product, round_groups, round_rows
-from fastcoder_lsp.torch_engines.trial import LOST, GpuFaults
 from tests.engine.shapes import MODELS, named
 from tests.torch_engines.graph_parts import MeanDevice, tiny_recipe
 from tests.torch_engines.test_graphs import plain
@@ -121,7 +121,7 @@ def test_a_closed_engine_holds_nothing_when_memory_is_given_back(tmp_path: Path)
 def test_the_process_of_a_lost_gpu_ends(tmp_path: Path) -> None:
     code = f"""
 import pathlib
-from fastcoder_lsp.torch_engines.trial import GpuFaults
+from fastcoder_lsp.torch_engines.faults import GpuFaults
 GpuFaults(pathlib.Path({str(tmp_path / "faults.json")!r})).end("cuda-graphs", "illegal access")
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=100).returncode == HUNG == LOST

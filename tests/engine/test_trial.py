@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.core.files import read_json
-from fastcoder_lsp.engine import EngineOptions
+from fastcoder_lsp.engine import EngineOptions, trial
 from fastcoder_lsp.engine.job import LoadJob
+from fastcoder_lsp.engine.trial import TrialResult, choose_engine, compare, judge
 from fastcoder_lsp.model.files import ModelFiles
-from fastcoder_lsp.torch_engines import trial
-from fastcoder_lsp.torch_engines.trial import TrialResult, choose_engine, compare, judge
 from tests.engine.tiny_models import make_model
 
 KINDS = ("cpu-fp32", "cpu-graphs")
@@ -128,7 +127,7 @@ def test_a_trial_that_dies_hangs_or_fails_is_begun_twice(
 
 def test_a_trials_process_ends_with_the_server(tmp_path: Path) -> None:
     """Its input is a pipe of the server's: where that ends, so does the process, whatever it does."""
-    code = "from fastcoder_lsp.torch_engines import trial as t; import threading, time; "
+    code = "from fastcoder_lsp.engine import trial as t; import threading, time; "
     code += "threading.Thread(target=t._end_with_parent, daemon=True).start(); time.sleep(1000)"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert process.stdin is not None
