@@ -41,6 +41,7 @@ class ScopedName:
     shorthand: bool = False  # whether it names a property and a variable at once
     called: bool = False  # whether it is called
     broken: bool = False  # whether it is in a part of the text that has an error
+    typed: bool = False  # whether it stands where the grammar expects a type
 
     @property
     def free(self) -> bool:
@@ -227,6 +228,7 @@ class SyntaxScopes:
             since,
             shorthand=leaf.kind in rules.shorthands or leaf.edge in rules.shorthands,
             called=rules.calls and role is NameRole.USE and self._beside(end).lstrip().startswith("("),
+            typed=leaf.kind == "type_identifier",
             broken=any(step.kind == "ERROR" for step in takewhile(lambda one: one.scope == leaf.scope, reversed(path))),
         )
 

@@ -27,6 +27,8 @@ _VALUES: Final = frozenset({"true", "false", "null", "nil", "undefined", "this",
 """Words of other languages than Python that no scope binds."""
 _EVERYTHING: Final = re.compile(r"^[ \t]*from\b.*\bimport[ \t]*\*", re.MULTILINE)
 
+_NO_TYPE: Final = re.compile(r"\b(?:const(?!\s+enum\b)|let|var|function)\b")
+"""Words of TypeScript that declare values alone."""
 _MOST_TYPE: Final = 400  # characters after a variable's name that tell its type
 _VALUE: Final = (
     r"(?:std::)?(?:u?int\d*(?:_t)?|u?long|u?short|s?byte|u?char|bool(?:ean)?|float|double|decimal|string(?:_view)?|size_t"
@@ -87,8 +89,9 @@ def _named(scopes: SyntaxScopes, old: str, variable: Sequence[ScopedName]) -> It
 
 
 def _places(scopes: SyntaxScopes, question: EditQuestion, old: str, new: str, made: set[int]) -> Sequence[ScopedName]:
-    old_names, new_names = scopes.names(old), scopes.names(new)
+    new_names = scopes.names(new)
     mine = [one for one in new_names if one.at in made]
+    old_names = _of_its_kind(scopes, scopes.names(old), mine)
     others = [one for one in new_names if one.at not in made and not one.free]
     if not mine or any(one.free or one.called for one in mine):
         return ()
@@ -117,6 +120,16 @@ def _places(scopes: SyntaxScopes, question: EditQuestion, old: str, new: str, ma
     known = said > len(mine) or (question.language == "python" and hasattr(builtins, new))
     local = variable.scope != FILE and any(one.bound for one in places)
     return places if local and not known and not _EVERYTHING.search(question.text) else ()
+
+
+def _of_its_kind(scopes: SyntaxScopes, names: Sequence[ScopedName], mine: Sequence[ScopedName]) -> Sequence[ScopedName]:
+    """Those of the names that may be what was renamed: in TypeScript a type and a value may share a name."""
+    bound = next((one for one in mine if one.bound), None)
+    if bound is None or scopes.language not in ("typescript", "typescriptreact"):
+        return names
+    before = scopes.text[bound.line : bound.at]
+    both = before.rstrip().endswith("class") if bound.typed else not (bound.parameter or _NO_TYPE.search(before))
+    return names if both else [one for one in names if one.typed == bound.typed]
 
 
 def _is_sure(scopes: SyntaxScopes, number: int, names: Sequence[ScopedName]) -> bool:
