@@ -83,6 +83,14 @@ GO_PARTS = {
     "srv/internal/secret/secret.go": "package secret\n\nfunc Get() {}\n",
     "cache/cache.go": "package cache\n\nfunc New() {}\n",
 }
+GO_UNSEEN = {
+    "go.mod": "module example.com/shop\n",
+    "vendor/v.org/v/v.go": "package vend\n\nfunc V() {}\n",
+    "testdata/td/t.go": "package td\n\nfunc T() {}\n",
+    "_g/g.go": "package gen\n\nfunc G() {}\n",
+    "money/money.go": "package money\n\nfunc Format() {}\n",
+    "money/a_test.go": "package money\n\nfunc Helper() {}\n",
+}
 RUST = {
     "src/lib.rs": "mod money;\nmod cart;\n",
     "src/money.rs": "pub struct Price;\npub fn format_money() {}\n",
@@ -123,6 +131,21 @@ CPP = {
 RUBY = {
     "lib/money.rb": "module Shop\n  class Money\n  end\nend\n",
     "lib/cart.rb": "require 'json'\nrequire_relative 'money'\n\nJSON.parse(Money.new.to_s)\n",
+}
+
+
+QUOTED = {
+    "a.py": "X = '''\nfrom ghost import phantom\ndef in_text(): pass\n'''\n",
+    "a.ts": "const a = `\nexport function inText() {}\n`;\n/*\nexport const phantom = 1;\n*/\n",
+    "b.go": 'package a\n\nvar q = `\nimport "ghost/phantom"\n`\n',
+    "c.go": 'package a\n\n/*\nimport "ghost/phantom"\n*/\n',
+    "src/a.rs": '/*\npub struct Phantom;\n*/\nconst S: &str = r#"\npub struct InText;\n"#;\n',
+    "src/lib.rs": "mod a;\n",
+}
+"""Code in comments and strings."""
+TEST_HELP = {
+    "src/a.test.ts": "export function testHelp() {}\n",
+    "src/test/T.java": "package t;\n\npublic class Help {}\n",
 }
 
 
@@ -359,6 +382,59 @@ def offered(files: Mapping[str, str], path: str, text: str) -> str | None:
             "const page = `\nimport './a';\n`;\nformatDay(page);\n",
             "import { formatDay } from './dates';\n\nconst page",
         ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "'use client';\n\nformatDay(1);\n",
+            "'use client';\n\nimport { formatDay } from './dates';\n\n",
+        ),
+        (SCRIPT, "src/page.ts", "#!/usr/bin/env node\nformatDay(1);\n", "#!/usr/bin/env node\nimport { formatDay }"),
+        (
+            RUST,
+            "src/a.rs",
+            "#!/usr/bin/env run\nfn f(a: Price) {}\n",
+            "#!/usr/bin/env run\nuse crate::money::Price;\n\n",
+        ),
+        (
+            PHP,
+            "src/x.php",
+            "#!/usr/bin/php\n<?php\n\nnew Price();\n",
+            "#!/usr/bin/php\n<?php\n\nuse Shop\\Money\\Price;\n\n",
+        ),
+        # a comment stays with its code, unless it is the file's
+        (
+            SCRIPT,
+            "src/page.ts",
+            "/**\n * A.\n */\nfunction a() { formatDay(1); }\n",
+            "import { formatDay } from './dates';\n\n/**",
+        ),
+        (
+            SCRIPT,
+            "src/page.ts",
+            "// @ts-check\nformatDay(1);\n",
+            "// @ts-check\nimport { formatDay } from './dates';\n\n",
+        ),
+        (PYTHON, "shop/a.py", "# A.\ndef f(): json.x\n", "import json\n\n\n# A.\n"),
+        (PYTHON, "shop/a.py", "# License: A\ndef f(): json.x\n", "# License: A\n\nimport json\n\n\ndef"),
+        (PYTHON, "shop/a.py", "'''A\n\n# b\n'''\n# A.\njson.x\n", "'''A\n\n# b\n'''\n\nimport json\n\n# A.\n"),
+        (C, "b.c", "/*\n  Adds.\n*/\nint b(void) { return MOST; }\n", '#include "util.h"\n\n/*\n  Adds.\n'),
+        (C, "b.c", "/* License */\n\nint b(void) { return MOST; }\n", '/* License */\n\n#include "util.h"\n\nint'),
+        (RUBY, "lib/tax.rb", "# A.\nclass A; x = Money.new; end\n", "require_relative 'money'\n\n# A.\n"),
+        (
+            PHP,
+            "src/x.php",
+            "<?php\n\n/** A. */\nclass A extends Price {}\n",
+            "<?php\n\nuse Shop\\Money\\Price;\n\n/** A",
+        ),
+        (
+            RUST,
+            "src/a.rs",
+            "#![allow(x)]\n// A.\nfn f(a: Price) {}\n",
+            "#![allow(x)]\nuse crate::money::Price;\n\n// A.\n",
+        ),
+        # the first import of a name, as neighbours write sources
+        (PLUGIN, "plugins/foo/b.py", "format_money(1)\n", "from .money import format_money\n\n"),
+        (TEST_HELP, "src/b.test.ts", "testHelp();\n", "import { testHelp } from './a.test';\n\n"),
         # a comment stays with its name
         (
             SCRIPT,
@@ -567,6 +643,21 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (PYTHON, "shop/a.py", "try:\n    import json\nexcept ImportError:\n    pass\njson.dumps(1)\n"),
         ({**PYTHON, "shop/euro.py": MONEY}, "shop/b.py", "def g():\n    unknown(1)\n"),
         ({"a.py": MONEY, "b.py": MONEY}, "c.py", "format_money(1)\n"),  # two files define it
+        # of itself
+        (PYTHON, "shop/money.py", "format_money(1)\n"),
+        (PLUGIN, "plugins/foo/money.py", "Price()\n"),
+        (SCRIPT, "src/dates.ts", "formatDay(1);\n"),
+        # what others have in comments and strings, or in tests
+        (QUOTED, "b.py", "phantom(in_text())\n"),
+        (QUOTED, "b.ts", "phantom(inText());\n"),
+        (QUOTED, "d.go", "package a\n\nvar x = phantom.X()\n"),
+        (QUOTED, "src/b.rs", "fn f(a: Phantom, b: InText) {}\n"),
+        (TEST_HELP, "src/b.ts", "testHelp();\n"),
+        (TEST_HELP, "src/main/M.java", "package m;\n\nclass M { Help help; }\n"),
+        (GO_UNSEEN, "a.go", "package shop\n\nvar x = vend.V()\n"),
+        (GO_UNSEEN, "a.go", "package shop\n\nvar x = td.T()\n"),
+        (GO_UNSEEN, "a.go", "package shop\n\nvar x = gen.G()\n"),
+        (GO_UNSEEN, "a.go", "package shop\n\nvar x = money.Helper()\n"),
         # circular at run time, evaluated, or without a block
         (GUARDED, "m/user.py", f"{GUARD}    from m.pay import pay\n\n\nx = Order()\n"),
         (GUARDED, "m/user.py", f"{GUARD}    from m.pay import pay\n\n\ndef f(o: Order): return Order\n"),
@@ -625,7 +716,12 @@ def test_an_import_comes_to_its_place(files: Mapping[str, str], path: str, text:
         (JAVA, "src/shop/Line.java", "package shop;\n\nimport java.util.*;\n\nclass Line { List x; }\n"),
         (C, "b.c", '#include "all.h"\n\nint b(int s) { return clamp_to(s, MOST); }\n'),
         (C, "b.c", "static int clamp_to(int a, int b) { return a; }\nint b(int s) { return clamp_to(s, 1); }\n"),
+        (C, "b.c", "int clamp_to(int, int);\nint b(int s) { return clamp_to(s, 1); }\n"),
         (CPP, "src/shop/tax.cc", "std::map<int, int> m; // std::vector<int>\n"),
+        (RUBY, "lib/tax.rb", "Money = Struct.new(:a)\nMoney.new\n"),
+        (RUBY, "lib/tax.rb", "autoload :Money, 'x'\nMoney.new\n"),
+        (PHP, "src/x.php", "<?php\n\nenum A { case Price; }\n"),
+        (PHP, "src/x.php", "<p>\n<?php new Price(); ?>\n"),
         (RUBY, "lib/tax.rb", "class Money\nend\nMoney.new\n"),
         (PYTHON, "shop/a.py", 'names = ["Price"]\n'),
         (PYTHON, "shop/a.py", '__all__ = ["Price.x"]\n'),

@@ -34,6 +34,8 @@ _SEVERAL: Final = frozenset(
 _VERSION: Final = re.compile(r"v\d+")
 _TESTS: Final = ":test"
 """Beside a folder: its package that tests the other one from outside."""
+_UNSEEN: Final = re.compile(r"/(?:[_.][^/]*|testdata|vendor)/")
+"""Folders whose packages no file imports by their path in the module."""
 _MODULE: Final = re.compile(r"^module[ \t]+(\S+)", re.MULTILINE)
 
 
@@ -81,7 +83,7 @@ class GoImports(ImportSyntax):
         return found
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         folder = posixpath.join("/", posixpath.dirname(path))
         if path.endswith("go.mod"):
             module = _MODULE.search(text)
@@ -92,7 +94,7 @@ class GoImports(ImportSyntax):
         if package[1].endswith("_test") and path.endswith("_test.go"):
             folder += _TESTS
         own = [(name, ".") for name in _declared(text)]
-        if package[1] != "main" and not path.endswith("_test.go"):
+        if package[1] != "main" and not path.endswith("_test.go") and _UNSEEN.search("/" + path) is None:
             own.append((package[1], ""))
         return FileImports(self.imported(text, path), tuple(dict.fromkeys(own))[:MOST_FACTS], folder)
 
@@ -192,7 +194,11 @@ def _has_members(folder: str, asked: NameSought) -> bool:
     """Whether a package declares all that the file uses of it."""
     members = set(re.findall(rf"(?<![\w.]){re.escape(asked.name)}\.(\w+)", asked.text))
     return all(
-        any(one.package == folder and one.member == "." for one in asked.table.defined(name)) for name in members
+        any(
+            one.package == folder and one.member == "." and not one.path.endswith("_test.go")
+            for one in asked.table.defined(name)
+        )
+        for name in members
     )
 
 

@@ -217,7 +217,7 @@ class JvmImports(ImportSyntax):
         return found
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         package = _PACKAGE.search(text)
         if path.endswith(".java"):
             own = {one[1]: one[1] if _PUBLIC.search(one[0]) else _HIDDEN for one in _TYPE.finditer(text)}

@@ -16,7 +16,7 @@ from fastcoder_lsp.edits.imports.languages import syntax_of
 from fastcoder_lsp.edits.imports.place import ImportPlaces, code_statements
 from fastcoder_lsp.edits.imports.table import ImportTable
 from fastcoder_lsp.edits.imports.uses import in_types, unbound_uses
-from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought, line_end
+from fastcoder_lsp.edits.imports.values import ImportLine, ImportSyntax, NameSought, is_test, line_end
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.syntax import CLOSER_OF, lex
@@ -124,7 +124,7 @@ class ImportSearch:
             if name in bound or len(found) >= _MOST_ADDED:
                 continue
             said = [(where, one) for where, one in table.imported(name) if where != path]
-            defined = [one for one in table.defined(name) if one.path != path]
+            defined = [one for one in table.defined(name) if one.path != path and is_test(one.path) <= is_test(path)]
             asked = NameSought(name, path, text, facts.package, said, defined, lines, own, starred, table)
             if (target := syntax.chosen(asked)) is not None:
                 asked = self._allowed(asked)

@@ -8,7 +8,15 @@ from typing_extensions import override
 
 from fastcoder_lsp.edits.imports.agreement import agreed_target
 from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget
-from fastcoder_lsp.edits.imports.values import BoundName, ImportLine, ImportStyle, ImportSyntax, NameSought, line_end
+from fastcoder_lsp.edits.imports.values import (
+    BoundName,
+    ImportLine,
+    ImportStyle,
+    ImportSyntax,
+    NameSought,
+    above_comment,
+    line_end,
+)
 
 _USE: Final = re.compile(
     r"^use[ \t]+(?P<kind>function[ \t]+|const[ \t]+)?\\?(?P<path>[\w\\]+)(?:[ \t]+as[ \t]+(?P<alias>\w+))?[ \t]*;"
@@ -56,7 +64,9 @@ _WORDS: Final = frozenset(
         "while",
     ]
 )
-_HEAD: Final = re.compile(r"<\?php[^\n]*\n(?:\s*(?://[^\n]*|/\*.*?\*/|declare\([^)]*\);)[ \t]*\n)*", re.DOTALL)
+_HEAD: Final = re.compile(
+    r"^<\?php(?:(?!\?>)[^\n])*\n(?:\s*(?://[^\n]*|/\*.*?\*/|declare\([^)]*\);)[ \t]*\n)*", re.DOTALL | re.MULTILINE
+)
 _PLACES: Final = re.compile(
     r"(?:\bnew|\bextends|\bimplements|\binstanceof|\buse|\bcatch\s*\(|[(,|:?&{;#\[!=>.]|\breturn|\bpublic|\bprivate"
     r"|\bprotected|\breadonly|\bstatic|\bthrow|=>|\?\?|^)\s*$"
@@ -98,7 +108,7 @@ class PhpImports(ImportSyntax):
         return found
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         namespace = _NAMESPACE.search(text)
         own = tuple((name, name) for name in dict.fromkeys(_DEFINED.findall(text)))[:MOST_FACTS]
         return FileImports(self.imported(text, path), own, namespace[1] if namespace is not None else "")
@@ -124,6 +134,8 @@ class PhpImports(ImportSyntax):
     def chosen(self, asked: NameSought) -> ImportTarget | None:
         if any(where == asked.package or where in asked.starred for _, where, _ in asked.defined):
             return None
+        if not asked.package and _HEAD.search(asked.text) is None:  # a template without a place for it
+            return None
         found = agreed_target(asked.said, asked.defined, asked.path, asked.own)
         if found is None or found.source in asked.starred or (asked.name[0].islower() and len(asked.said) < 2):
             return None
@@ -133,6 +145,8 @@ class PhpImports(ImportSyntax):
     def is_use(self, before: str, name: str, after: str) -> bool:
         before = before.rstrip()
         if before.endswith(("->", "::", "\\", "$", "class", "interface", "trait", "function", "const", "namespace")):
+            return False
+        if before.endswith("case") and re.match(r"\s*[;=]", after):  # a member of an enum
             return False
         if name[0].isupper():
             return re.match(r"\s*(?:::|\(|\$|\||&|\{|\)|,|;|\.\.\.|\]|\w|\?|$)", after) is not None or after.startswith(
@@ -147,6 +161,6 @@ class PhpImports(ImportSyntax):
     @override
     def first_place(self, text: str) -> tuple[int, str, str]:
         namespace = _NAMESPACE.search(text)
-        head = _HEAD.match(text)
-        at = namespace.end() if namespace is not None else head.end() if head is not None else 0
-        return at, "\n", "\n" if text[at:].startswith("\n") else "\n\n"
+        head = _HEAD.search(text)
+        at = namespace.end() if namespace is not None else above_comment(text, head.end()) if head is not None else 0
+        return at, "" if text[:at].endswith("\n\n") else "\n", "\n" if text[at:].startswith("\n") else "\n\n"

@@ -16,12 +16,15 @@ from fastcoder_lsp.edits.imports.agreement import agreed_target
 from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportTarget, NamedTarget
 from fastcoder_lsp.edits.imports.values import (
     MEMBER_KEYS,
+    TEST_NAME,
     BoundName,
     ImportLine,
     ImportStyle,
     ImportSyntax,
     NameSought,
     SourceTable,
+    above_comment,
+    is_test,
     kinds_first,
     line_end,
     without_comments,
@@ -53,7 +56,6 @@ _GATHERED: Final = frozenset({"typing", "typing_extensions", "collections.abc"})
 """Sources whose names share a statement even where others have one each."""
 _NEVER_SOURCES: Final = frozenset({"setup", "conftest", "__main__"})
 _ROOTS: Final = ("", "/src")  # folders from which files outside of a package import it, likely
-_TEST_FILE: Final = re.compile(r"test_.*|.*_test|conftest|tests?")
 
 
 def _by_form(line: ImportLine) -> tuple[object, ...]:
@@ -136,7 +138,7 @@ class PythonImports(ImportSyntax):
         yield ImportLine(start, end, source, names, "from", (begin, stop), guarded, everything, spelling)
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         defined = dict.fromkeys(one[1] or one[2] for one in _DEFINED.finditer(text))
         own = tuple((name, name) for name in defined if not name.startswith("_"))[:MOST_FACTS]
         single = _in_single_lines(self.statements(text))
@@ -207,7 +209,11 @@ class PythonImports(ImportSyntax):
     @override
     def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
         found = self._spelled(target, asked)
-        return found if found is not None and _can_be_written(found) else None
+        if found is None or not _can_be_written(found):
+            return None
+        own, tail = module_path(asked.path), "/" + found.replace(".", "/")
+        is_own = own in (tail, absolute(found, asked.path)) or ("." in found and own.endswith(tail))
+        return None if is_own else found
 
     def _spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
         said = asked.spellings(target)
@@ -244,6 +250,7 @@ class PythonImports(ImportSyntax):
             if line.form == "from" and (line.source[:1] == "." or self.is_own(line.source, asked.table))
         ]
         beside = [one for where, one in said if where.rpartition("/")[0] == folder]
+        beside = beside if said else _own_sources(folder, top, asked)
         votes = own or beside or [one for _, one in said]
         return near if 2 * sum(one.startswith(".") for one in votes) > len(votes) else dotted
 
@@ -268,12 +275,12 @@ class PythonImports(ImportSyntax):
     @override
     def first_place(self, text: str) -> tuple[int, str, str]:
         head = _HEAD.match(text)
-        at = head.end() if head is not None else 0
+        at = above_comment(text, head.end()) if head is not None else 0
         while at and text[:at].endswith("\n\n"):
             at -= 1
         rest = text[at:].lstrip("\n")
         blank = len(text[at:]) - len(rest)
-        most = 3 if re.match(r"(?:async |def |class |@)", rest) else 2
+        most = 3 if re.match(r"(?:#[^\n]*\n)*+(?:async |def |class |@)", rest) else 2
         lead = "\n" if at and text[:at].strip() else ""
         return at, lead, "\n" * max(most - blank, 1) if rest else "\n"
 
@@ -337,6 +344,14 @@ def _outermost(asked: NameSought) -> str | None:
     return str(parents[reach - 1]) if reach else None
 
 
+def _own_sources(folder: str, top: str, asked: NameSought) -> list[str]:
+    """The sources in the package `top` that the other files of a folder import from."""
+    paths = (one for one in asked.table.paths() if one != asked.path and one.rpartition("/")[0] == folder)
+    files = (asked.table.facts(one) for one in paths)
+    said = (one.spelled for facts in files if facts is not None for one in facts.imported)
+    return [one for one in said if one.startswith((".", f"{top}."))]
+
+
 def _flat(module: str, asked: NameSought) -> str | None:
     """The name of a module beside a script, outside of packages; None where files import by the folder's name."""
     folder, _, name = module.rpartition("/")
@@ -358,13 +373,8 @@ def _is_odd(module: str, path: str, users: Sequence[str]) -> bool:
     """Whether a file of this kind does not import from such a module: production code from tests, or from `setup`."""
     name = module.rpartition("/")[2]
     if not users:
-        return name in _NEVER_SOURCES or _TEST_FILE.fullmatch(name) is not None or _is_test(module) > _is_test(path)
-    return _is_test(module) and not _is_test(path) and all(map(_is_test, users))
-
-
-def _is_test(path: str) -> bool:
-    *folders, name = path.removesuffix(".py").split("/")
-    return not {"tests", "test"}.isdisjoint(folders) or _TEST_FILE.fullmatch(name) is not None
+        return name in _NEVER_SOURCES or TEST_NAME.fullmatch(name) is not None or is_test(module) > is_test(path)
+    return is_test(module) and not is_test(path) and all(map(is_test, users))
 
 
 def _can_be_written(source: str) -> bool:

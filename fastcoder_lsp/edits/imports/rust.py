@@ -19,6 +19,7 @@ from fastcoder_lsp.edits.imports.values import (
     ImportStyle,
     ImportSyntax,
     NameSought,
+    below_head,
     line_end,
     without_comments,
 )
@@ -168,7 +169,9 @@ _BUILTIN: Final = frozenset(
         "while",
     ]
 )
-_HEAD: Final = re.compile(r"(?:\s*(?://(?!/(?!/))[^\n]*|/\*(?!\*[^*/]).*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL)
+_HEAD: Final = re.compile(
+    r"(?:#!(?!\[)[^\n]*\n)?(?:\s*(?://(?!/(?!/))[^\n]*|/\*(?!\*[^*/]).*?\*/|#!\[[^\]]*\])[ \t]*\n)*", re.DOTALL
+)
 _SEVERAL: Final = frozenset(
     ("Result", "Error", "Ordering", "Entry", "Iter", "Write", "Read", "Context", "Instant", "Display", "Chars", "Range")
 )
@@ -259,7 +262,7 @@ class RustImports(ImportSyntax):
         return found
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         own = tuple((name, name) for name in dict.fromkeys(_DEFINED.findall(text)))[:MOST_FACTS]
         module = module_of(path)
         return FileImports(self.imported(text, path), own, "" if module.startswith(_UNKNOWN) else module)
@@ -399,11 +402,7 @@ class RustImports(ImportSyntax):
     def first_place(self, text: str) -> tuple[int, str, str]:
         head = _HEAD.match(text)
         at = head.end() if head is not None else 0
-        rest = text[at:]
-        if rest.startswith("\n"):
-            at += 1
-            rest = rest[1:]
-        return at, "", "\n\n" if rest else "\n"
+        return below_head(text, at)
 
 
 def _may_hide(glob: str) -> bool:

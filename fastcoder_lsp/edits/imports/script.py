@@ -17,6 +17,7 @@ from fastcoder_lsp.edits.imports.values import (
     ImportStyle,
     ImportSyntax,
     NameSought,
+    below_head,
     line_end,
     without_comments,
 )
@@ -276,7 +277,7 @@ class ScriptImports(ImportSyntax):
             )
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         own = {found["name"]: "default" if found["default"] else found["name"] for found in _EXPORTED.finditer(text)}
         for found in _EXPORT_LIST.finditer(text):
             for one in _MEMBER.finditer(without_comments(found[1], _COMMENT)):
@@ -377,6 +378,8 @@ class ScriptImports(ImportSyntax):
     @override
     def spelled(self, target: ImportTarget, asked: NameSought) -> str | None:
         said = asked.spellings(target)
+        if target.source == module_of(asked.path):
+            return None
         if not target.source.startswith("/"):
             return target.source
         own = [line.source for line in asked.lines]
@@ -430,8 +433,7 @@ class ScriptImports(ImportSyntax):
                 end = line.end
         if end > at:
             return end, "\n", ""
-        rest = text[at:]
-        return (at, "", "\n" if rest.startswith("\n") else "\n\n") if rest else (at, "", "\n")
+        return below_head(text, at)
 
 
 def _type_style(line: ImportLine) -> str | None:

@@ -36,7 +36,11 @@ def unbound_uses(text: str, language: str, name: str) -> list[int]:
             declared.append(rf"{_OTHER}({word})(?:{_OTHER_AFTER})")
         if language not in ("java", "php", "ruby", "kotlin", "rust"):
             declared.append(rf"\w\s*[*&]+\s*({word})(?:{_OTHER_AFTER}|\[)")
-        if any(not quoted(one.start(1)) for pattern in declared for one in re.finditer(pattern, text)):
+        if language == "ruby":
+            declared += [rf"^[ \t]*({word})[ \t]*(?:\|\|)?=(?![=~>])", rf"\bautoload[ \t(]+:({word})\b"]
+        if language in ("c", "cpp", "cuda-cpp"):
+            declared.append(rf"^(?!return\b|else\b)[A-Za-z_][\w:<>,*& \t]*?[ \t*&]({word})[ \t]*\([^;{{}}]*\)\s*;")
+        if any(not quoted(one.start(1)) for pattern in declared for one in re.finditer(pattern, text, re.MULTILINE)):
             return []
         places = [one.start() for one in re.finditer(rf"(?<![\w$]){word}(?![\w$])", text)]
         return [at for at in places[:_MOST_USES] if not quoted(at)]

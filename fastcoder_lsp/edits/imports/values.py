@@ -11,6 +11,17 @@ from fastcoder_lsp.edits.imports.agreement import Said, agreed_target
 from fastcoder_lsp.edits.imports.facts import MOST_FACTS, FileImports, ImportableName, ImportTarget, NamedTarget
 from fastcoder_lsp.edits.imports.order import SortKey, best_key, best_place
 from fastcoder_lsp.edits.values import Edit
+from fastcoder_lsp.syntax import lex
+
+TEST_NAME: Final = re.compile(r"(?:test_.*|.*_(?:test|spec)|conftest|tests?)(?:\.\w+)?|.*\.(?:test|spec)(?:\.\w+)?")
+_TEST_FOLDERS: Final = frozenset({"tests", "test", "spec", "__tests__", "__mocks__"})
+_COMMENT_LINE: Final = re.compile(r"[ \t]*(?://(?!!)|#(?!!?\[))[^\n]*\n")
+_OF_FILE: Final = re.compile(
+    r"copyright|licen[cs]e|spdx|coding[:=]|-\*-|#!|^///|@(?:ts-|file|flow|jest|vitest|jsx|generated)"
+    r"|\b(?:eslint|globals?|prettier|frozen_string_literal|typed:|rubocop|pylint|mypy|ruff|flake8|vim:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Comments that are a file's, whatever follows them."""
 
 
 class BoundName(NamedTuple):
@@ -76,9 +87,13 @@ class ImportSyntax(ABC):
     def statements(self, text: str) -> list[ImportLine]:
         """The import statements of a text, in order."""
 
-    @abstractmethod
     def facts(self, text: str, path: str) -> FileImports:
         """The facts that the table keeps of a file at `path`, below the workspace folder."""
+        return self.facts_of(without_quoted_lines(text, min(self.languages)), path)
+
+    @abstractmethod
+    def facts_of(self, text: str, path: str) -> FileImports:
+        """The same of a text without comments and strings of several lines."""
 
     @abstractmethod
     def target(self, line: ImportLine, name: BoundName, path: str) -> ImportTarget:
@@ -227,6 +242,42 @@ def _members(text: str, line: ImportLine) -> list[str]:
 def without_comments(text: str, pattern: "re.Pattern[str]") -> str:
     """A text of the same length with blanks in place of its comments."""
     return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def without_quoted_lines(text: str, language: str) -> str:
+    """A text of the same length with blanks in place of its comments and strings of several lines."""
+    parts, at = list[str](), 0
+    for start, end in lex(text, language).spans:
+        if text.find("\n", start, end - 1) >= 0:
+            parts += text[at:start], re.sub(r"[^\n]", " ", text[start:end])
+            at = end
+    return "".join([*parts, text[at:]])
+
+
+def is_test(path: str) -> bool:
+    """Whether a file or module is a test, or a part of tests."""
+    *folders, name = path.split("/")
+    return not _TEST_FOLDERS.isdisjoint(folders) or TEST_NAME.fullmatch(name) is not None
+
+
+def above_comment(text: str, at: int) -> int:
+    """The beginning of the comment directly above the code at `at`, unless it is the file's; else `at`."""
+    begin = at if text[at : at + 1].strip() else 0
+    while begin:
+        line = text.rfind("\n", 0, begin - 1) + 1
+        if text[line:begin].rstrip().endswith("*/"):
+            line = text.rfind("\n", 0, max(text.rfind("/*", 0, begin), 0)) + 1
+        elif _COMMENT_LINE.fullmatch(text, line, begin) is None:
+            return begin if _OF_FILE.search(text, begin, at) is None else at
+        begin = line
+    return at if _OF_FILE.search(text, 0, at) or not text[at : at + 1].strip() else 0
+
+
+def below_head(text: str, at: int) -> tuple[int, str, str]:
+    """(offset, text before, text after) of the first import of a file whose head ends at `at`."""
+    at = above_comment(text, at)
+    at += bool(at) and text.startswith("\n", at)
+    return at, "", "\n\n" if text[at:] else "\n"
 
 
 def line_end(text: str, at: int) -> int:

@@ -21,6 +21,8 @@ from fastcoder_lsp.edits.imports.values import (
     ImportSyntax,
     NameSought,
     SourceTable,
+    above_comment,
+    below_head,
     line_end,
 )
 
@@ -259,7 +261,7 @@ class IncludeImports(WholeFileImports):
         return found
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         own = list[str]()
         if path.endswith(_HEADERS):
             clean = _COMMENT.sub("", text)
@@ -327,7 +329,7 @@ class IncludeImports(WholeFileImports):
         at = head.end() if head is not None else 0
         if (guard := _GUARD.match(text, at)) is not None:
             return guard.end(), "\n", "\n"
-        return at, "", "\n\n"
+        return below_head(text, at)
 
 
 _REQUIRE: Final = re.compile(r"^([ \t]*)(require(?:_relative)?)[ \t(]+(['\"])([^'\"\n]+)\3\)?", re.MULTILINE)
@@ -404,7 +406,7 @@ class RequireImports(WholeFileImports):
         return f"./{found[4]}" if found[2] == "require_relative" else found[4]
 
     @override
-    def facts(self, text: str, path: str) -> FileImports:
+    def facts_of(self, text: str, path: str) -> FileImports:
         own = dict.fromkeys(found[2] for found in _MODULE.finditer(text))
         used = frozenset(list(dict.fromkeys(_CONSTANT.findall(text)))[:MOST_FACTS])
         return FileImports(
@@ -452,4 +454,4 @@ class RequireImports(WholeFileImports):
     @override
     def first_place(self, text: str) -> tuple[int, str, str]:
         head = _RUBY_HEAD.match(text)
-        return (head.end() if head is not None else 0), "", "\n\n"
+        return (above_comment(text, head.end()) if head is not None else 0), "", "\n\n"
