@@ -135,6 +135,7 @@ def gpu_name() -> str:
     return " ".join([library_version(), *(name.decode(errors="replace") for name in names)])
 
 
-def device_name(*, gpu: bool, threads: int) -> str:
-    """The device for the user's eyes."""
-    return "gpu (llama.cpp)" if gpu else f"cpu (llama.cpp, {counted(threads, 'thread')})"
+def device_name(*, gpu: bool, threads: int, strict: bool) -> str:
+    """The device for the user's eyes; the costs of steps are recorded by it."""
+    facts = ["llama.cpp", *([] if gpu else [counted(threads, "thread")]), *([] if strict else ["not strict"])]
+    return f"{'gpu' if gpu else 'cpu'} ({', '.join(facts)})"

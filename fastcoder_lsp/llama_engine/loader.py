@@ -58,7 +58,8 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
 
 
 def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, threads: int) -> TreeEngine:
-    opened = partial(LlamaBackend, model, name=NAME, device=device_name(gpu=gpu, threads=threads), threads=threads)
+    device = device_name(gpu=gpu, threads=threads, strict=job.options.llama_strict)
+    opened = partial(LlamaBackend, model, name=NAME, device=device, threads=threads)
     free = trial.FREE_ON_GPU if gpu else trial.FREE_ON_CPU
     if not model.rewinds:
         notes.append("drafts are off: this model's state cannot be taken back exactly after a rejected draft")
