@@ -3,7 +3,7 @@
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from fastcoder_lsp.core import Counts
 
@@ -128,7 +128,7 @@ class Tally:
         """All counts and times, by the fields of `Statistics`."""
         return dict(self._counts) | {
             "suppressed": dict(self._suppressed),
-            "cpu_s": dict(self._cpu_s),
+            "cpu_s": {cause: self._cpu_s[cause] for cause in get_args(Cause)},
             "accepted_by_source": dict(self._by_source),
             "ms": self._spans.percentiles(),
         }

@@ -95,7 +95,7 @@ class Normal:
 VOLATILE = frozenset(
     (
         *("process_id", "resident_bytes", "ms", "prefill_ms", "secondsAgo", "prefilled", "reused", "prompt_cache"),
-        *("created", "timings", "id"),
+        *("created", "timings", "id", "cpu_s", "index_cpu_s"),
     )
 )
 """Keys whose values depend on the machine, on the moment, or on what was prepared in pauses."""
