@@ -20,6 +20,7 @@ _LETTERS = re.compile(r"\w*\Z")
 _NEW, _UNHEARD, _IN_PROSE = 2.0, 6.0, 2.0
 """Powers of the probability: of a word that is not begun; of one that nothing in sight has; more so in prose."""
 _MOST_WORDS = 60  # words of a text that are judged
+FEWEST_SHOWN = 3  # characters, without blanks, of a part that appears by itself: accepting it takes a key, too
 MOST_INSIDE = 120  # characters of a text whose places are judged, as the user types along
 
 
@@ -85,7 +86,15 @@ class Chances:
     kept: tuple[float, ...] = ()
 
     def sure_length(self, rest: str, at: int, limits: LeastChances) -> int:
-        """The length of the beginning of `rest`, the text from the offset `at` on, that keeps the limits; 0 if none."""
+        """The length of the beginning of `rest`, the text from the offset `at` on, that keeps the limits; 0 if none.
+
+        A part of fewer than `FEWEST_SHOWN` characters is none, unless it is what is left of a shown text.
+        """
+        length = self._longest(rest, at, limits)
+        is_tiny = length < len(rest) and len("".join(rest[:length].split())) < FEWEST_SHOWN
+        return 0 if is_tiny and not limits.begun else length
+
+    def _longest(self, rest: str, at: int, limits: LeastChances) -> int:
         is_within = limits.begun and all(word.end != at for word in self.words)
         chances = self.inside if is_within else self.kept
         chance = chances[at] if at < len(chances) else 1.0

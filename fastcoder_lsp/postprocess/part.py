@@ -1,5 +1,6 @@
 """Where a part of a suggestion may end, if the rest of it is too unsure to be shown."""
 
+import re
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -8,12 +9,15 @@ from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import CLOSER_OF, opens_block
 
 _ENDS = frozenset(")]};\"'`>")
+_IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
+_OPEN_FIELD = re.compile(r"\{[^}\"'`\n]*\Z")  # of a template or format: the lexer takes it for the string's text
 
 
 def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
     """Whether a part of `text` may end at an offset.
 
-    It ends with a word or a closer, with its own brackets and strings closed. A header that begins a line has a body.
+    It ends with a word, a whole number or a closer, with its own brackets, strings and fields of strings closed. A
+    header that begins a line has a body.
     """
     start, lexed = len(around.near_before), around.lexed_with(text)
     signs = [(at - start, 1 if sign in CLOSER_OF else -1) for at, sign in lexed.signs if at >= start]
@@ -28,6 +32,8 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
 
     def allowed(end: int) -> bool:
         if not (wordy(text[end - 1].encode()) or text[end - 1] in _ENDS):
+            return False
+        if _IN_NUMBER.match(text, end) or _OPEN_FIELD.search(text, 0, end):
             return False
         depth = depths[sum(at < end for at, _ in signs)]
         inside = any(begin < end < stop for begin, stop in spans) or any(begin < end <= stop for begin, stop in headers)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from fastcoder_lsp.core.certainty import Certainty
+from fastcoder_lsp.core.chances import FEWEST_SHOWN
 from fastcoder_lsp.postprocess.brackets import goes_on, last_closers
 from fastcoder_lsp.postprocess.finish import finish
 from fastcoder_lsp.postprocess.fit import covered
@@ -80,7 +81,6 @@ def _kept(lines: str, around: TextAround) -> str:
 SURE = 0.9
 """A closer of the user's bracket ends a text only if so probable: else the user is as likely to go on inside."""
 SURE_MARKS = 0.98  # punctuation alone, such as `...`, is shown only if it was so probable
-FEWEST_MARKS = 3  # less punctuation alone, such as `:` or `()`, is never shown: accepting it takes a key, too
 LIKELY_WORD = 0.5  # a complete word is continued only if the model found that at least as likely as its end
 SURE_COMMENT = 0.9  # a comment that the user has not begun, behind a finished line
 OVER_END = 2.0  # an addition to a word must be so many times as likely as the word's end
@@ -114,7 +114,7 @@ def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> 
     if not at and certainty.rows and _begins_comment(text, around):
         return certainty.of_first(1 + len(text.encode()) - len(text.lstrip().encode())) < SURE_COMMENT
     if not any(map(str.isalnum, rest)):
-        few = 0 < len("".join(rest.split())) < FEWEST_MARKS
+        few = 0 < len("".join(rest.split())) < FEWEST_SHOWN
         return few or certainty.of_first(len(text.encode()), typed) < SURE_MARKS
     if not certainty.rows:
         return False

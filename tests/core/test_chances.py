@@ -1,5 +1,7 @@
 """How likely the words of a text are right, by the probabilities of tokens that end anywhere."""
 
+from dataclasses import replace
+
 import pytest
 
 from fastcoder_lsp.core.certainty import Certainty, Row
@@ -106,6 +108,16 @@ def test_the_rest_of_a_text_is_judged_from_the_cursor_on() -> None:
     rest = TEXT[9:]
     assert rest[: found.sure_length(rest, 9, LeastChances(first=0.5, words=0.4, lines=0.9))] == "name)"
     assert found.sure_length(rest, 9, LeastChances(first=0.6)) == 0
+
+
+@pytest.mark.parametrize(("at", "is_shown"), [(9, True), (11, True), (12, False), (13, False)])
+def test_a_part_that_saves_no_key_is_none(at: int, is_shown: bool) -> None:
+    """`me)` and more appear before the line below, `e)` and `)` alone do not; the rest of a shown text stays."""
+    found = chances_of(TEXT, CALL, range(len(TEXT) + 1).__contains__)
+    few = LeastChances(first=0.4, words=0.4, lines=0.99)
+    rest = TEXT[at:]
+    assert found.sure_length(rest, at, few) == (len(rest) - 2 if is_shown else 0)
+    assert found.sure_length(rest, at, replace(few, begun=True)) == len(rest) - 2
 
 
 def test_the_next_word_of_a_shown_text_counts_as_new() -> None:

@@ -14,6 +14,11 @@ from fastcoder_lsp.postprocess.part import may_end
         ("f(", "python", "a▮, key▮=b▮"),
         ("", "python", "x▮ = 'a b'▮"),
         ("x = 'a ", "python", "b▮ c▮"),
+        ("x = ", "python", "0.25▮ +"),
+        ("x = ", "python", "1.5e3▮, a▮[0]▮.b▮"),
+        ('x = f"in ', "python", 'row▮ {seat.row}▮ of▮"▮'),
+        ('x = f"in {', "python", "seat▮.row▮}▮ {a"),
+        ("x = `in ", "typescript", "row▮ ${seat.row}▮ of▮`▮;▮"),
         ("# say ", "python", "this▮ and▮ that▮"),
         ("", "python", "if x:\n    go▮()▮\n"),
         ("if ", "python", "x▮ is▮ None▮:\n    go▮()▮"),
@@ -23,7 +28,7 @@ from fastcoder_lsp.postprocess.part import may_end
     ],
 )
 def test_where_a_part_may_end(before: str, language: str, text: str) -> None:
-    """After a word or closer, with its own brackets and strings closed; a header on a new line has a body."""
+    """After a word, number or closer, its brackets, strings and fields closed; a header on a new line has a body."""
     pieces = text.split("▮")
     whole, ends, at = "".join(pieces), set[int](), 0
     for piece in pieces[:-1]:
