@@ -17,12 +17,13 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
     """Whether a part of `text` may end at an offset.
 
     It ends with a word, a whole number or a closer, with its own brackets, strings and fields of strings closed. A
-    header that begins a line has a body.
+    header that begins a line has a body. Lines after the first are whole.
     """
     start, lexed = len(around.near_before), around.lexed_with(text)
     signs = [(at - start, 1 if sign in CLOSER_OF else -1) for at, sign in lexed.signs if at >= start]
     depths = list(accumulate((step for _, step in signs), initial=0))
     spans = [(begin - start, end - start) for begin, end in lexed.spans if begin >= start]
+    whole_from = text.find("\n", len(text) - len(text.lstrip()))  # leading blank lines are none
     headers, at = list[tuple[int, int]](), 0
     for number, line in enumerate(text.split("\n")):
         whole = line if number else around.left + line
@@ -32,6 +33,8 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
 
     def allowed(end: int) -> bool:
         if not (wordy(text[end - 1].encode()) or text[end - 1] in _ENDS):
+            return False
+        if 0 <= whole_from < end < len(text.rstrip()) and text[end] != "\n":
             return False
         if _IN_NUMBER.match(text, end) or _OPEN_FIELD.search(text, 0, end):
             return False

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, takewhile
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, in_word
 from fastcoder_lsp.syntax import (
@@ -36,6 +37,7 @@ _HALF_TYPED = 8
 _OPEN_ENDS = tuple("=.+-*/%&|^")  # signs after which a line continues
 _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
 """Lines with little more than a name, which may begin another name."""
+_IMPORT = re.compile(r"(?:import|from|use|using)\s|#\s*include\b")
 _DECORATORS = ("@", "#[")
 _OPENERS = ("(", "[", "{")
 _QUOTES = ('"', "'")
@@ -197,12 +199,21 @@ def is_distinctive(lines: Sequence[str]) -> bool:
 
 
 def rubbish(text: str, around: TextAround) -> bool:
-    """Whether `text` adds nothing: a copy of the line below or above."""
+    """Whether `text` adds nothing: a copy of the line below or above, or of an import beside the cursor's."""
     said = text.strip()
     if around.left.strip():
-        return False
+        return _imports_again(around.left + text.partition("\n")[0], around)
     below = next((line for line in around.below if line.strip()), "")
     return said in {below.strip(), around.above.strip()} and not _structural(said)
+
+
+def _imports_again(line: str, around: TextAround) -> bool:
+    """Whether `line`, which completes the cursor's, is an import among those right above or below it."""
+    if _IMPORT.match(line) is None or line == around.left:
+        return False
+    above = around.near_before.split("\n")[-2::-1]
+    beside = chain(*(takewhile(_IMPORT.match, lines) for lines in (above, around.below)))
+    return line.rstrip() in map(str.rstrip, beside)
 
 
 def _structural(line: str) -> bool:

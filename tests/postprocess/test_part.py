@@ -20,15 +20,17 @@ from fastcoder_lsp.postprocess.part import may_end
         ('x = f"in {', "python", "seat▮.row▮}▮ {a"),
         ("x = `in ", "typescript", "row▮ ${seat.row}▮ of▮`▮;▮"),
         ("# say ", "python", "this▮ and▮ that▮"),
-        ("", "python", "if x:\n    go▮()▮\n"),
-        ("if ", "python", "x▮ is▮ None▮:\n    go▮()▮"),
+        ("", "python", "if x:\n    go()▮\n"),
+        ("if ", "python", "x▮ is▮ None▮:\n    go()▮"),
         ("", "python", "go▮()▮\nfor a in b:\n    c▮"),
         ("", "typescript", "const a = () => {\n  b();\n}▮"),
+        ("", "python", "a▮ = b▮\n    return c▮"),
+        ("", "python", "\n\na▮ = b▮\nreturn c▮\n"),
         ("  ", "go", "if err != nil {\n    return err\n  }▮"),
     ],
 )
 def test_where_a_part_may_end(before: str, language: str, text: str) -> None:
-    """After a word, number or closer, its brackets, strings and fields closed; a header on a new line has a body."""
+    """After a word, number or closer, all of its own closed; a header has a body; further lines are whole."""
     pieces = text.split("▮")
     whole, ends, at = "".join(pieces), set[int](), 0
     for piece in pieces[:-1]:
