@@ -9,6 +9,8 @@ from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import CLOSER_OF, opens_block
 
 _ENDS = frozenset(")]};\"'`>")
+_ARROW = re.compile(r"[-=\s]>\Z")  # or a comparison
+_OPERATOR = re.compile(r"\b(?:and|as|from|in|is|lambda|new|not|of|or)\Z")
 _IN_NUMBER = re.compile(r"(?<=\d)\.(?=\d)")
 _OPEN_FIELD = re.compile(r"\{[^}\"'`\n]*\Z")  # of a template or format: the lexer takes it for the string's text
 
@@ -16,13 +18,14 @@ _OPEN_FIELD = re.compile(r"\{[^}\"'`\n]*\Z")  # of a template or format: the lex
 def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
     """Whether a part of `text` may end at an offset.
 
-    It ends with a word, a whole number or a closer, with its own brackets, strings and fields of strings closed. A
+    It ends with a name, a whole number or a closer, with its own brackets, strings and fields of strings closed. A
     header that begins a line has a body. Lines after the first are whole.
     """
     start, lexed = len(around.near_before), around.lexed_with(text)
     signs = [(at - start, 1 if sign in CLOSER_OF else -1) for at, sign in lexed.signs if at >= start]
     depths = list(accumulate((step for _, step in signs), initial=0))
     spans = [(begin - start, end - start) for begin, end in lexed.spans if begin >= start]
+    prose = bool(around.head.comment or around.head.quote)
     whole_from = text.find("\n", len(text) - len(text.lstrip()))  # leading blank lines are none
     headers, at = list[tuple[int, int]](), 0
     for number, line in enumerate(text.split("\n")):
@@ -35,6 +38,8 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
         if not (wordy(text[end - 1].encode()) or text[end - 1] in _ENDS):
             return False
         if 0 <= whole_from < end < len(text.rstrip()) and text[end] != "\n":
+            return False
+        if _ARROW.search(text, 0, end) or (not prose and _OPERATOR.search(text, 0, end)):
             return False
         if _IN_NUMBER.match(text, end) or _OPEN_FIELD.search(text, 0, end):
             return False
