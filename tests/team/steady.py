@@ -32,7 +32,7 @@ def load_model(settings: Settings, progress: Progress) -> Model:
 def stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every scheduler from now on: nothing takes any time, nobody is idle for long."""
 
-    def timeless(load: object) -> Scheduler[Model]:
-        return Scheduler(load, clock=lambda: 0.0)  # type: ignore[arg-type]
+    def timeless(load: object, **options: object) -> Scheduler[Model]:
+        return Scheduler(load, clock=lambda: 0.0, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(local, "Scheduler", timeless)

@@ -142,7 +142,8 @@ def terminal(environment: dict[str, str], llama_model: ModelFiles) -> Iterator[T
 
 def test_on_a_screen(terminal: Terminal) -> None:
     def typed(screen: str) -> str:
-        return next((line.partition("= de")[2].strip() for line in screen.split("\n") if "= de" in line), "")
+        begun = "[date, Decimal] = de"
+        return next((line.partition(begun)[2].strip() for line in screen.split("\n") if begun in line), "")
 
     terminal.wait(lambda screen: "ready" in screen and " ms" in screen, "the first answer")
     terminal.type("-l", "    totals: dict[date, Decimal] = de")
@@ -153,7 +154,7 @@ def test_on_a_screen(terminal: Terminal) -> None:
     assert not typed(screen).startswith("#"), screen  # Tab accepted, and did not indent
     terminal.type("Enter")
     terminal.type("-l", "for day in ")
-    terminal.wait(lambda screen: "for day in " in screen, "the next line")
+    terminal.wait(lambda screen: "for day in" in screen, "the next line")
     terminal.type("Escape")
     terminal.type("C-n")
     terminal.wait(lambda screen: "totalByCategory" in screen, "the next file")
