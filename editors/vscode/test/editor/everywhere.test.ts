@@ -75,10 +75,11 @@ async function asksForAll(): Promise<void> {
         await preview().waitFor({ timeout: ATTEMPT_MS })
         return true
     }, 'the preview')
-    const seen = await preview().innerText()
-    for (const name of USERS) {
-        assert.ok(seen.includes(name), seen)
-    }
+    let seen = ''
+    await until(async () => {
+        seen = await preview().innerText()
+        return USERS.every((name) => seen.includes(name))
+    }, () => `the preview names all files (${seen})`)
 }
 
 void test('the hint at an edit of another file tells of more files', async () => {
