@@ -16,6 +16,7 @@ const editor = new Workbench({
     files: { 'a.py': 'x = 1\n', 'b.py': 'y = 1\n', 'c.py': CODE, 'd.py': CODE },
     settings: {
         'fastcoder.budget.automatic_ms': 1, // the scripted server's own is stronger
+        'fastcoder.quiet.show': 'eager', // a small model is unsure of an empty function
         'fastcoder.power': 'saver', // else a suggestion is ready where the cursor rests before the first key
     },
 })
