@@ -31,7 +31,7 @@ LIMITS: Mapping[Show, LeastChances] = {
     "sure": LeastChances(first=0.98, words=0.8, lines=0.9),
 }
 """How likely a suggestion is right that appears by itself; chosen on replays (docs/calm.md)."""
-RESTED = LeastChances(first=0.35, words=0.05, lines=0.2)
+RESTED = LeastChances(first=0.2, words=0.02, lines=0.2)
 """The same of `balanced` where the user rests, and may wait for a suggestion."""
 
 _RESTING_MS = 700
