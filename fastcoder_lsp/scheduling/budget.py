@@ -20,7 +20,7 @@ T = TypeVar("T")
 ANSWER_MS = 12.0  # reserved in every budget for the way to the client, besides the time that the answer itself needs
 FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
 """Bound on the prefill of the first prompt at a new place, while the user types or waits after asking by a key: the
-window is shortened to fit, and the whole prompt is prefilled between keys."""
+window is shortened to fit, and the whole prompt is prefilled later, for a user who stays (`scheduling/prefetch`)."""
 _LEAST_FIRST = 192  # the fewest tokens of a first prompt, however slow the machine is
 _LEAST_TOKEN_MS = 1e-6  # lower bound on a prefill's time: a clock that stood still shows none
 CHUNK_MS = 60.0  # bound on one stretch of a prefill, so that a newer request need not wait

@@ -1,8 +1,8 @@
 """Background work: finish the current generation, and prepare the next prompt.
 
-The last request's `BackgroundBudget` limits it, and any request interrupts it between two pieces. Code of other files
-is prefilled in a second KV cache of its document, while keystrokes use the first; `Runtime` decides when the second
-replaces the first. Prefilled tokens survive intervening requests. Runs in the scheduler's thread.
+The last request's `BackgroundBudget` limits it, and any request interrupts it between two pieces. The whole prompt of
+a user who stays is prefilled in a second KV cache of its document, while keystrokes use the first; `Runtime` decides
+when the second replaces the first. Prefilled tokens survive intervening requests. Runs in the scheduler's thread.
 """
 
 import math

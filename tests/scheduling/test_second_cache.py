@@ -10,6 +10,7 @@ from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder
 from fastcoder_lsp.runtime.parts import FEW
 from fastcoder_lsp.scheduling import prefetch
 from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
+from fastcoder_lsp.scheduling.prefetch import STAYS
 from tests.completion.simulated import COSTS
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
 from tests.scheduling import typists
@@ -22,12 +23,12 @@ LONG = (ContextSnippet("lib/long.py", "def long():\n" + "    return [1, 2, 3, 4,
 
 
 @pytest.fixture(autouse=True)
-def _prepares_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "who_stays" not in request.node.name:
-        monkeypatch.setattr(prefetch, "STAYS", 0)
+def _prepares_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "STAYS", 0)
 
 
-def test_the_whole_prompt_is_prepared_for_a_user_who_stays() -> None:
+def test_the_whole_prompt_is_prepared_for_a_user_who_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefetch, "STAYS", STAYS)
     passing, typing, resting = (Typist(given=Given(LONG), budget=600) for _ in range(3))
     for one in (passing, typing, resting):
         one.type("    value = one(two)")
