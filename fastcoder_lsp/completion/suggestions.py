@@ -20,6 +20,7 @@ _FAR = 400  # after so many typed characters a suggestion says nothing about its
 _AT_REST_MS = 20_000.0  # a dismissal expires after this time
 _WORD_TAKEN = re.compile(r"\w\W")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
+_CLOSED_BELOW = re.compile(r"\n[ \t]*[)\]}>]*")
 
 Rule = Literal["middle_of_word", "rejections", "secret", "invoked", "snoozed", "deletion", "comment", "string", "prose"]
 """Why a suggestion is suppressed at a place."""
@@ -113,20 +114,45 @@ class Suggestion:
         known = self.finish, len(typed), self.chances
         if place.after == self.place.after:
             return CachedSuffix(rest, self.replaces, self.interim, unsure, *known)
+        closers = inserted(self.place, place)
         # The user typed an opening bracket or quote and the editor closed it: the rest brings its own closer.
-        closers = place.after[: len(place.after) - len(self.place.after)]
-        if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
+        if closers is not None and _closes(closers, rest):
             return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure, *known)
+        # A line break between two brackets put the closing one on a line below: the rest ends above it.
+        if closers is not None and (above := self._above(closers, rest)):
+            return CachedSuffix(above, 0, self.interim, unsure, *known)
         return None
 
+    def _above(self, closers: str, rest: str) -> str:
+        """The part of `rest` above the closers that the editor put on a line below; "" where it has none."""
+        below = closers + self.place.after[: self.replaces]
+        if not _CLOSED_BELOW.fullmatch(below):
+            return ""
+        if below.isspace():
+            return rest.removesuffix(below) if rest.endswith(below) else ""
+        above, found, _ = rest.partition(below)
+        return above if found or not self.finish else ""
 
-def are_closers(text: str) -> bool:
+
+def inserted(old: CursorContext, new: CursorContext) -> str | None:
+    """What the editor put right of the cursor while the user typed from `old` to `new`: closers, or "" for nothing.
+
+    None where other text has changed there.
+    """
+    typed, text = new.before[len(old.before) :], new.after[: len(new.after) - len(old.after)]
+    if not new.after.endswith(old.after):
+        return None
+    opened = len(text) <= len(typed) and _are_closers(text)
+    return text if opened or not text or ("\n" in typed and _CLOSED_BELOW.fullmatch(text)) else None
+
+
+def _are_closers(text: str) -> bool:
     """Whether `text` consists only of closers that editors insert by themselves, and is not empty."""
     return bool(text) and all(letter in TYPED_BY_EDITORS for letter in text)
 
 
 def _closes(closers: str, rest: str) -> bool:
-    if not are_closers(closers):
+    if not _are_closers(closers):
         return False
     found = accumulate(closers, lambda place, closer: rest.find(closer, place) + 1 or len(rest) + 1, initial=0)
     return list(found)[-1] <= len(rest)

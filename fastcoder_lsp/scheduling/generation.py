@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock, Question
-from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, are_closers
+from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, inserted
 from fastcoder_lsp.core import (
     GREEDY,
     CompletionRequest,
@@ -183,13 +183,10 @@ class Generation(ABC):
             return place == self.place or self.made().rest(place) is not None
         if place == self.place:
             return True
-        goes_on = place.before.startswith(self.place.before) and place.after.endswith(self.place.after)
+        goes_on = place.before.startswith(self.place.before) and inserted(self.place, place) is not None
         if not (self.grows and goes_on):
             return False
         typed, said = place.before[len(self.place.before) :], self.said()
-        closers = place.after[: len(place.after) - len(self.place.after)]
-        if closers and not (are_closers(closers) and len(closers) <= len(typed)):
-            return False
         return said.startswith(typed) or typed.startswith(said)
 
     def made(self) -> Suggestion:

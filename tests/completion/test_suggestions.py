@@ -58,6 +58,30 @@ def test_a_bracket_that_the_editor_closed_is_replaced() -> None:
     assert ask(memory, "print(", "]\n") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "replaces", "typed", "after", "rest"),
+    [
+        (" {\n  return 1;\n}", 0, " {\n  ", "\n}", "return 1;"),
+        (" {\n  return 1;\n}", 0, " {\n  retu", "\n}", "rn 1;"),
+        (" {\n  if (a) {\n    b();\n  }\n}", 0, " {\n  ", "\n}", "if (a) {\n    b();\n  }"),
+        (" {\n  return 1;\n}\n\nvar b = 2;", 0, " {\n  ", "\n}", "return 1;"),
+        (" {\n  return 1;\n}", 0, " {\n  ", "\n  }", None),
+        (" {\n  return 1;", 0, " {\n  ", "\n}", None),
+        ("\n  return 1;\n", 0, "\n  ", "\n", "return 1;"),
+        ("\n  return 1;\n}", 1, "\n  ", "\n", "return 1;"),
+        ("\n    a,\n    b,\n}", 1, "\n    ", "\n", "a,\n    b,"),
+        ("a, b)", 1, "\n    ", "\n", None),
+    ],
+)
+def test_enter_between_two_brackets_keeps_what_is_above_the_second(
+    text: str, replaces: int, typed: str, after: str, rest: str | None
+) -> None:
+    memory, below = SuggestionMemory(), "})\n" if replaces else "\n"
+    memory.remember(URI, Suggestion(CursorContext("f()", below), text, replaces, finish="stop"))
+    recalled = memory.recall(URI, CursorContext("f()" + typed, after + below))
+    assert recalled == (None if rest is None else CachedSuffix(rest, 0))
+
+
 def test_the_latest_suggestion_answers_first() -> None:
     memory = remembered("return a - b")
     memory.remember(URI, Suggestion(CursorContext("def f(a, b):\n    ret", "\n"), "urn a * b"))
