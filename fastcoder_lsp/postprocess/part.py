@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from fastcoder_lsp.core.certainty import wordy
+from fastcoder_lsp.postprocess.finish import finish
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import CLOSER_OF, opens_block
 
@@ -48,3 +49,15 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
         return depth <= 0 and not inside
 
     return allowed
+
+
+def begun_line(said: str, around: TextAround) -> str:
+    """The beginning `said` of a line that goes on, post-processed; "" where that depends on how the line ends.
+
+    A line of its own may turn out to be a header or to repeat another one; text right of the cursor, or below in the
+    same string, may turn out to be said again.
+    """
+    if not around.left.strip() or around.head.quote or (around.right.strip() and not around.closing):
+        return ""
+    text = finish(said, around)
+    return text if text.lstrip() == said.lstrip() else ""

@@ -8,7 +8,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from typing_extensions import override
@@ -31,7 +31,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.core.certainty import Certainty
-from fastcoder_lsp.core.chances import UNKNOWN, Doubts, chances_of
+from fastcoder_lsp.core.chances import UNKNOWN, Doubts, LeastChances, chances_of
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
@@ -47,7 +47,7 @@ from fastcoder_lsp.postprocess import (
     whole_lines,
     without_header,
 )
-from fastcoder_lsp.postprocess.part import may_end
+from fastcoder_lsp.postprocess.part import begun_line, may_end
 from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, SLICE_MS, LatencyEstimator, slice_of
@@ -211,8 +211,12 @@ class Generation(ABC):
             self._useful = said, self._suggestion(useful(said, self._around, self._rule.cut))
         return self._useful[1]
 
+    def enough(self, question: Question) -> Suggestion:  # noqa: ARG002 a server's text comes whole
+        """The text to show where it `is_enough`."""
+        return self.useful()
+
     def is_enough(self, question: Question) -> bool:  # noqa: ARG002 a server's text comes whole
-        """Whether the question's rules would hold back all that it has not said yet: more lines, or the whole text."""
+        """Whether the question's rules would hold back all that it has not said yet: more words, or the whole text."""
         return False
 
     def is_unsure(self, question: Question) -> bool:  # noqa: ARG002 a server's text comes whole
@@ -344,7 +348,7 @@ class LocalGeneration(PacedDecoding, Generation):
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
         self._heard = dict[str, bool]()
-        self._judged: tuple[object, bool, bool] = (None, False, False)  # what was judged: is it enough, is it unsure
+        self._judged: tuple[object, _Judgement] = (None, _Judgement())  # what was judged, and how
 
     @override
     def answer_ms(self) -> float:
@@ -384,27 +388,39 @@ class LocalGeneration(PacedDecoding, Generation):
         return self._head + self._decoding.text
 
     @override
+    def enough(self, question: Question) -> Suggestion:
+        return (None if self.finish else self._judge(question).part) or self.useful()
+
+    @override
     def is_enough(self, question: Question) -> bool:
-        return self._judge(question)[0]
+        return self._judge(question).enough
 
     @override
     def is_unsure(self, question: Question) -> bool:
-        return self._judge(question)[1]
+        return self._judge(question).unsure
 
-    def _judge(self, question: Question) -> tuple[bool, bool]:
+    def _judge(self, question: Question) -> "_Judgement":
         limits, typed, said = question.policy.quiet.limits, self._typed(question.place), self.said()
-        rest = said[typed:].lstrip()
-        if question.request.invoked or not limits.words or self._head or not rest:
-            return False, False
+        if question.request.invoked or not limits.words or self._head or not said[typed:].strip():
+            return _Judgement()
         what = typed, limits, len(said)
         if self._judged[0] != what:
-            several = "\n" in rest
-            parts = may_end(said, self._around) if several else _anywhere  # the first word alone needs no lexer
-            chances = chances_of(said, self._decoding.certainty(), parts, replace(self._doubts, grows=True), typed + 1)
-            length = chances.sure_length(said[typed:], typed, limits)
-            ended = said.find("\n", max(typed + length, len(said) - len(rest))) >= 0
-            self._judged = what, ended or not length, not length
-        return self._judged[1:]
+            self._judged = what, self._judgement(said, typed, limits)
+        return self._judged[1]
+
+    def _judgement(self, said: str, typed: int, limits: LeastChances) -> "_Judgement":
+        rest, doubts = said[typed:], replace(self._doubts, grows=True)
+        several = "\n" in rest.lstrip()
+        parts = may_end(said, self._around) if several else _anywhere  # the first word alone needs no lexer
+        chances = chances_of(said, self._decoding.certainty(), parts, doubts, typed + 1)
+        length, part = chances.sure_length(rest, typed, limits), None
+        if 0 < length < len(rest) and not several:
+            chances = chances_of(said, self._decoding.certainty(), may_end(said, self._around), doubts, typed + 1)
+            length = chances.sure_length(rest, typed, limits)
+            begun = begun_line(said[: typed + length], self._around) if length else ""
+            part = self._suggestion(begun) if begun else None
+        ended = said.find("\n", max(typed + length, len(said) - len(rest.lstrip()))) >= 0
+        return _Judgement(ended or part is not None or not length, not length, part)
 
     @cached_property
     def _doubts(self) -> Doubts:
@@ -470,6 +486,15 @@ class LocalGeneration(PacedDecoding, Generation):
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         super()._stepped(tree, verified)
         self._tracer(tree, verified)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What a question's rules hold back: all that is not said yet, or the whole text; `part`: of a line, to show."""
+
+    enough: bool = False
+    unsure: bool = False
+    part: Suggestion | None = None
 
 
 def _anywhere(end: int) -> bool:  # noqa: ARG001 as `may_end` gives one

@@ -120,7 +120,9 @@ class Prefetch:
         if not generation.work(room_ms, in_any_case=2 * room_ms > budget.granted_ms):
             budget.end()
             return
-        made = generation.useful() if owed or generation.finished or generation.is_enough(budget.question) else None
+        made = None
+        if owed or generation.finished or generation.is_enough(budget.question):
+            made = generation.enough(budget.question)
         if generation.finished:
             self._current.count()
             self._current.emit(Counted("ahead" if generation.ahead else "background", 1))

@@ -327,7 +327,7 @@ class ActiveRequest:
         """The useful beginning of an unfinished generation; None where there is none. `finish`: why it ends."""
         begun_ms = self._clock()
         with self.spans.measure("post"):
-            beginning = generation.useful()
+            beginning = generation.enough(self.question) if finish == "stop" else generation.useful()
         generation.answered(self._clock() - begun_ms)
         if beginning.rest(self.question.place) is None:
             return None

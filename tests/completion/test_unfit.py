@@ -199,9 +199,11 @@ BLOCK = "def f():\n    x = "
 BODY = "alpha(b)\n    gamma(d)\n    return e\n"
 
 
-def _judged(shares: Mapping[str, Mapping[str, float]], before: str = BLOCK) -> Simulation:
-    simulation = _simulation(before, BODY, shares)
-    simulation.policy = BALANCED
+def _judged(
+    shares: Mapping[str, Mapping[str, float]], before: str = BLOCK, says: str = BODY, after: str = "\n"
+) -> Simulation:
+    simulation = _simulation(before, says, shares)
+    simulation.policy, simulation.after = BALANCED, after
     return simulation
 
 
@@ -252,6 +254,55 @@ def test_no_work_for_lines_that_would_be_held_back(share: float, rest_ms: float)
         simulation.answer(BLOCK)
         simulation.rest(rest_ms)
     assert unsure.engine.steps < sure.engine.steps - 10
+
+
+LINE = "alpha(b, gamma(d), epsilon(f), eta)\n"
+OTHERS = {"c": 0.7, "b": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("before", "says", "doubt", "after", "shown"),
+    [
+        (BLOCK, LINE, "alpha(", "\n", "alpha"),
+        ("def f():\n    call(", LINE, "alpha(", ")\n", "alpha"),
+        (BLOCK, f"({LINE}", "(alpha(", "\n", ""),
+    ],
+    ids=["a part of a line", "before a closer", "inside a bracket"],
+)
+def test_no_work_for_words_of_a_line_that_would_be_held_back(
+    before: str, says: str, doubt: str, after: str, shown: str
+) -> None:
+    sure, unsure = _judged({}, before, says, after), _judged({doubt: OTHERS}, before, says, after)
+    for simulation in (sure, unsure):
+        simulation.answer(before)
+    assert unsure.engine.steps <= len(doubt) + 2 < sure.engine.steps - 15
+    assert unsure.answer(before).text == shown
+    simulation.rest(900)
+    assert unsure.engine.steps <= len(doubt) + 2
+    assert unsure.answer(before, invoked=True).text == sure.answer(before, invoked=True).text
+
+
+@pytest.mark.parametrize(
+    ("before", "says", "after", "shown"),
+    [
+        ("def f():\n    ", "alpha(b):\n        gamma(d)\n", "\n", ""),
+        (BLOCK, LINE, " + other\n", "alpha"),
+    ],
+    ids=["it may become a header", "before code"],
+)
+def test_a_line_that_may_yet_change_is_said_to_its_end(before: str, says: str, after: str, shown: str) -> None:
+    simulation = _judged({"alpha(": OTHERS}, before, says, after)
+    assert simulation.answer(before).text == shown
+    assert simulation.engine.steps >= says.index("\n")
+
+
+def test_a_part_of_a_line_goes_on_as_the_user_types_along() -> None:
+    simulation = _judged({"alpha(": OTHERS}, BLOCK, LINE)
+    assert simulation.answer(BLOCK).text == "alpha"
+    assert simulation.answer(f"{BLOCK}alp").text == "ha"
+    prefilled = simulation.engine.prefilled
+    assert simulation.answer(f"{BLOCK}alpha(b").text == LINE.rstrip().removeprefix("alpha(b")
+    assert simulation.engine.prefilled == prefilled
 
 
 def test_no_work_for_a_text_that_would_be_held_back() -> None:
