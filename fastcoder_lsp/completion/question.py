@@ -28,7 +28,7 @@ Show = Literal["sure", "balanced", "eager"]
 LIMITS: Mapping[Show, LeastChances] = {
     "eager": LeastChances(),
     "balanced": LeastChances(first=0.85, words=0.65, lines=0.65),
-    "sure": LeastChances(first=0.98, words=0.8, lines=0.9),
+    "sure": LeastChances(first=0.99, words=0.85, lines=0.9),
 }
 """How likely a suggestion is right that appears by itself; chosen on replays (docs/calm.md)."""
 RESTED = LeastChances(first=0.2, words=0.02, lines=0.2)

@@ -17,8 +17,9 @@ from fastcoder_lsp.core.differences import first_difference
 
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)")  # a word or a run of signs, and the blanks before it
 _LETTERS = re.compile(r"\w*\Z")
-_NEW, _UNHEARD, _IN_PROSE = 2.0, 6.0, 2.0
-"""Powers of the probability: of a word that is not begun; of one that nothing in sight has; more so in prose."""
+_NEW, _UNHEARD, _DEEPER, _IN_PROSE = 2.0, 6.0, 6.0, 2.0
+"""Powers of the probability: of a word that is not begun; of one that nothing in sight has; of one after more blanks in
+an indentation that is begun; more so in prose."""
 _MOST_WORDS = 60  # words of a text that are judged
 FEWEST_SHOWN = 3  # characters, without blanks, of a part that appears by itself: accepting it takes a key, too
 MOST_INSIDE = 120  # characters of a text whose places are judged, as the user types along
@@ -41,7 +42,7 @@ class LeastChances:
 class Doubts:
     """How far to trust the model at a place.
 
-    `before`: the text left of it; `heard`: whether the document or the prompt has a word; `prose`: whether it lies in a
+    `before`: its line left of it; `heard`: whether the document or the prompt has a word; `prose`: whether it lies in a
     comment or string; `grows`: whether the last word may go on.
     """
 
@@ -56,12 +57,22 @@ class Doubts:
         if not begin and text[:1] == word[:1]:
             word = _LETTERS.findall(self.before)[0] + word
         is_heard = not _is_letter(word[:1]) or (self.grows and end == len(text)) or self.heard(word)
-        past = self.before[-1:] + text[:end]
-        past = past.rjust(end + 1)
-        begun = [_is_letter(past[at]) and _is_letter(text[at]) for at in range(begin, end)]
-        return [
-            (_IN_PROSE if self.prose else 1.0) * (_UNHEARD if not is_heard else 1.0 if one else _NEW) for one in begun
-        ]
+        past = (self.before[-1:] + text[:end]).rjust(end + 1)
+
+        def power(at: int) -> float:
+            if not is_heard:
+                return _UNHEARD
+            if self._deepens(text, at):
+                return _DEEPER
+            return 1.0 if _is_letter(past[at]) and _is_letter(text[at]) else _NEW
+
+        return [power(at) * (_IN_PROSE if self.prose else 1.0) for at in range(begin, end)]
+
+    def _deepens(self, text: str, at: int) -> bool:
+        """Whether the character at an offset is a blank that goes on with an indentation."""
+        line = text.rfind("\n", 0, at) + 1
+        left = [one for one in ("" if line else self.before, text[line:at]) if one]
+        return text[at] in " \t" and bool(left) and all(map(str.isspace, left))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,23 @@ def test_the_chance_that_a_word_is_wanted(doubts: Doubts, powers: list[int]) -> 
 
 
 @pytest.mark.parametrize(
+    ("before", "text", "powers"),
+    [
+        ("", "  x", [2, 6, 2]),
+        ("  ", "  x", [6, 6, 2]),
+        ("\t", "\tx", [6, 2]),
+        ("x:", "  x", [2, 2, 2]),
+        ("x:", "\n  x", [2, 2, 6, 2]),
+        ("  ", "\n  x", [2, 2, 6, 2]),
+        ("  ", "x  x", [2, 2, 2, 2]),
+    ],
+)
+def test_how_deep_a_line_begins_is_unsure(before: str, text: str, powers: list[int]) -> None:
+    doubts, begin = Doubts(before, {"x"}.__contains__), 1 if text == "x  x" else 0
+    assert doubts.powers(text, begin, len(text)) == powers[begin:]
+
+
+@pytest.mark.parametrize(
     ("limits", "shown"),
     [
         (LeastChances(), TEXT),
