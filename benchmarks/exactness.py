@@ -5,14 +5,14 @@ Owns the prompts (seeded places in the tasks' repositories) and the comparison; 
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks.drafting import TaskOptions, TaskParts, TaskPin, all_names, drafter_names, load_parts, make
 from benchmarks.harness import decode_request, top_two_gap, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.core import GREEDY, Engine, Sampler
+from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler, Verified
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
@@ -25,19 +25,22 @@ LONG_ENOUGH = 400
 """Characters: shorter files have no prompts."""
 WIDTHS = (2, 5, 8, 16, 33, 64)
 """Rows of one verification; each prompt takes one of them."""
+NEAR = 0.1
+"""The gap of two logits that some kernels' rounding can turn over: a near-tie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(TaskOptions):
     """Decode from seeded places in the tasks' repositories, plainly and with every drafter, and compare the tokens.
 
-    Greedily and sampled. The exit code is 1 where anything differs.
+    Greedily and sampled, or greedily alone. The exit code is 1 where anything differs.
     """
 
     limit: int = option("prompts", 200, metavar="N")
     tokens: int = option("tokens from each prompt", 64, metavar="N")
     drafters: str | None = option("drafters (default: all)", None, metavar="NAMES")
     seed: int = option("seed of the places", 0, metavar="N")
+    greedy: bool = option("sample nothing", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,19 @@ class FirstDifference:
     sampled: bool
     position: int
     gap: float
+
+
+@dataclass(slots=True)
+class NearTies:
+    """How many of the tokens that the model chose plainly and greedily had a second one nearly as likely."""
+
+    near: int = 0
+    tokens: int = 0
+
+    def hear(self, _tree: DraftTree, verified: Verified) -> None:
+        assert verified.top_logits_NK is not None, "asked for the best, got none"
+        self.tokens += 1
+        self.near += bool(verified.top_logits_NK[-1, 0] - verified.top_logits_NK[-1, 1] < NEAR)
 
 
 @dataclass(slots=True)
@@ -96,32 +112,36 @@ def run(options: Options) -> int:
     parts.require(names)
     engine = parts.engine()
     try:
-        accounts = compare(parts, engine, names, options)
+        accounts, ties = compare(parts, engine, names, options)
     finally:
         engine.close()
         parts.smaller.close()
     results = {name: account.figures() for name, account in accounts.items()}
     columns = ("greedy_prompts", "sampled_prompts", "mat")
     print_table(
-        f"{options.limit} prompts × {options.tokens} tokens, {engine.info.name}",
+        f"{options.limit} prompts × {options.tokens} tokens, {engine.info.name}, {engine.info.device}",
         ("drafter", "greedy", "sampled", "MAT", "different", "largest gap"),
         [
             (name, *(row[column] for column in columns), len(row["differences"]), f"{row['largest_gap']:.4f}")
             for name, row in results.items()
         ],
     )
+    print(f"{ties.near} of {ties.tokens} greedy tokens had a second one within {NEAR:g}")
     sampled = {name: getattr(SAMPLED, name) for name in ("temperature", "top_k", "top_p")}
     found = {"model": parts.model.files.name, "engine": engine.info.name, "prompt_tokens": PROMPT_TOKENS}
-    write(options, "exactness", {"drafters": results}, **found, **sampled)
+    write(options, "exactness", {"drafters": results, "near_ties": asdict(ties)}, **found, **sampled)
     return int(any(account.differences for account in accounts.values()))
 
 
-def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, ExactnessCounts]:
+def compare(
+    parts: TaskParts, engine: Engine, names: Sequence[str], options: Options
+) -> tuple[dict[str, ExactnessCounts], NearTies]:
     given = parts.drafter_parts(TaskPin(parts.stores, parts.chosen[0]))
     drafters = {name: make(name, given) for name in names}
-    accounts = {name: ExactnessCounts() for name in names}
+    accounts, ties = {name: ExactnessCounts() for name in names}, NearTies()
     for number, (document, prompt) in enumerate(prompts(parts, options.limit, options.seed)):
-        for sampler in (GREEDY, Sampler(SAMPLED.temperature, SAMPLED.top_k, SAMPLED.top_p, seed=number)):
+        sampled = Sampler(SAMPLED.temperature, SAMPLED.top_k, SAMPLED.top_p, seed=number)
+        for sampler in (GREEDY,) if options.greedy else (GREEDY, sampled):
             request = decode_request(
                 parts.tokenizer,
                 prompt,
@@ -130,10 +150,13 @@ def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Opt
                 document=document,
                 nodes=WIDTHS[number % len(WIDTHS)],
             )
-            plain = decode(engine, NoDrafter(), request, lambda: False).tokens
+            counted = sampler == GREEDY
+            asked = replace(request, weighed=counted)
+            heard = ties.hear if counted else None
+            plain = decode(engine, NoDrafter(), asked, lambda: False, on_step=heard).tokens
             for name, drafter in drafters.items():
                 accounts[name].decode(engine, drafter, request, plain, number)
-    return accounts
+    return accounts, ties
 
 
 def prompts(parts: TaskParts, count: int, seed: int) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import histories
+from benchmarks.datasets import FunctionTask, histories
 from benchmarks.drafting import CONTEXT, TaskOptions, TaskParts, TaskPin, document_of, load_parts, make, warm_up
 from benchmarks.harness import write
 from benchmarks.peer_engines import (
@@ -33,6 +33,7 @@ from benchmarks.peer_engines import (
 )
 from benchmarks.peer_typist import PLUGINS, PluginTypist
 from benchmarks.product import measure_costs
+from benchmarks.rewriting import CHARACTERS, LEAST, MATCH, MOST, NgramModDrafter, rewriting_requests
 from benchmarks.typist import Subset, history_parts
 from benchmarks.typist.replay import Arm, play
 from fastcoder_lsp.bench.model import find_model
@@ -40,6 +41,7 @@ from fastcoder_lsp.bench.report import machine, print_table, shown
 from fastcoder_lsp.cli.options import above_zero, at_least, option
 from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core.differences import common_prefix
+from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.observe import percentile
 
@@ -59,12 +61,24 @@ DECODED = (
     "MB",
 )
 TYPED = ("", "keys with text", "n", "wait, ms p50", "p95", "accepted", "requests")
+NGRAM_MOD = "ngram-mod"
+NGRAM_MOD_OPTIONS = [
+    word
+    for what, count in (("match", MATCH), ("min", LEAST), ("max", MOST))
+    for word in (f"--spec-ngram-mod-n-{what}", str(count))
+]
+"""Its authors' setting."""
+RULE = "ngram-mod's rule"
+"""Its drafts over our engine: tokens a pass where the server is not there."""
+REWRITES = ("", "auto", RULE, NGRAM_MOD)
+"""What drafts in the rewriting task."""
 FEWEST = 20
 """Waits that a 95th percentile needs."""
 SMALLER = "wheels:smollm2"
 """The model that drafts for llama.cpp and transformers, if no other is named."""
 Start = Callable[[], Peer]
 Row = list[object]
+Asked = tuple[FunctionTask, DecodeRequest]
 History = tuple[Subset, Mapping[str, str]]
 """What is typed, and path → text of the tree before it."""
 
@@ -98,6 +112,12 @@ class Options(TaskOptions):
         metavar="NAME",
     )
     tokens: int = option("most tokens of an answer", 48, metavar="N", type=at_least(1))
+    rewrites: int = option(
+        f"pieces of code of some {CHARACTERS} characters to write once more with one name changed",
+        0,
+        metavar="N",
+        type=at_least(0),
+    )
     threads: int | None = option(
         "threads of each engine (default: one for each core)", None, metavar="N", type=at_least(1)
     )
@@ -134,15 +154,15 @@ class Lineup:
 def run(options: Options) -> int:
     if options.llama_server is not None:
         find_llama_server(options.llama_server, Path(), build=False)
-    if not options.limit and not options.keys:
+    if not (options.limit or options.keys or options.rewrites):
         raise UsageError("--limit 0 with --keys 0 leaves nothing to compare", "Leave one of them out.")
     history = _history(options) if options.keys else None
     _say("loading the model and the tasks")
     parts, lineup = load_parts(replace(options, draft_model=[])), Lineup({}, {})
     tables = list[tuple[str, Sequence[str], list[Row]]]()
-    if options.limit:
-        title = f"{len(parts.chosen)} tasks of at most {options.tokens} tokens; shares of equal tokens in percent"
-        tables.append((title, DECODED, _decode(options, parts, lineup)))
+    if options.limit or options.rewrites:
+        for what, rows in _decode(options, parts, lineup):
+            tables.append((f"{what}; shares of equal tokens in percent", DECODED, rows))
     if history is not None:
         title = f"{options.keys} keys, {options.speed:g} a second; shares in percent"
         tables.append((title, TYPED, _type(options, parts, history, lineup.absent)))
@@ -163,23 +183,40 @@ def run(options: Options) -> int:
     return 0
 
 
-def _decode(options: Options, parts: TaskParts, lineup: Lineup) -> list[Row]:
-    """Every task by every engine, which take turns at being the first; the rows of `DECODED`."""
-    answers = defaultdict[str, list[PeerAnswer]](list)
-    pin, tasks = TaskPin(parts.stores, parts.chosen[0]), parts.in_file_order()
+def _decode(options: Options, parts: TaskParts, lineup: Lineup) -> Iterator[tuple[str, list[Row]]]:
+    """The tasks, then the rewriting, each by every engine: what it is, and the rows of `DECODED`."""
+    pin = TaskPin(parts.stores, parts.chosen[0])
     with ExitStack() as stack:
         for name, start in (*_ours(options, parts, pin, stack), *_others(options, parts)):
             lineup.add(stack, name, start)
-        names = list(lineup.peers)
-        with shown("decoding", len(tasks) * len(names)) as tell:
-            for number, task in enumerate(tasks):
-                pin.task, document = task, document_of(task, warm=False)
+        if options.limit:
+            asked: list[Asked] = []
+            for task in parts.in_file_order():
+                document = document_of(task, warm=False)
                 request = parts.request(task, options.tokens, to_body_end=False, document=document, nodes=ROWS)
-                first = number % len(names)
-                for done, name in enumerate((*names[first:], *names[:first]), 1):
-                    answers[name].append(lineup.peers[name].answer(request))
-                    tell(number * len(names) + done)
-        return decoded_rows(answers, lineup.peers)
+                asked.append((task, request))
+            peers = {name: peer for name, peer in lineup.peers.items() if RULE not in name}
+            yield f"{len(asked)} tasks of at most {options.tokens} tokens", _answered(asked, peers, pin)
+        if options.rewrites:
+            asked = [(pin.task, request) for request in rewriting_requests(parts, options.rewrites)]
+            peers = {
+                name: peer
+                for name, peer in lineup.peers.items()
+                if name.partition(" + ")[2] in REWRITES and "transformers" not in name
+            }
+            yield f"{len(asked)} pieces of some {CHARACTERS} characters rewritten", _answered(asked, peers, pin)
+
+
+def _answered(asked: Sequence[Asked], peers: Mapping[str, Peer], pin: TaskPin) -> list[Row]:
+    """Every request by every engine, which take turns at being the first."""
+    answers, names = defaultdict[str, list[PeerAnswer]](list), list(peers)
+    with shown("decoding", len(asked) * len(names)) as tell:
+        for number, (task, request) in enumerate(asked):
+            pin.task, first = task, number % len(names)
+            for done, name in enumerate((*names[first:], *names[:first]), 1):
+                answers[name].append(peers[name].answer(request))
+                tell(number * len(names) + done)
+    return decoded_rows(answers, peers)
 
 
 def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) -> Iterator[tuple[str, Start]]:
@@ -187,12 +224,14 @@ def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) ->
         _say(f"starting a server with {kind}")
         with closing(our_server(options.model, kind)) as server:
             known = server.start_s, server.memory_bytes()
-        engine = parts.model.engine(kind, CONTEXT, threads=options.cores, strict=options.strict)
+        engine = parts.model.engine(kind, CONTEXT, threads=options.cores, strict=options.strict, free=options.free)
         stack.callback(engine.close)
         for name, drafter in (("", "none"), (" + auto", "auto")):
             made = make(drafter, parts.drafter_parts(pin, measure_costs(engine)))
             warm_up(made)
             yield f"{kind}{name}", partial(OurEngine, engine, made, *known)
+        if options.rewrites:
+            yield f"{kind} + {RULE}", partial(OurEngine, engine, NgramModDrafter(), *known)
 
 
 def _others(options: Options, parts: TaskParts) -> Iterator[tuple[str, Start]]:
@@ -201,7 +240,8 @@ def _others(options: Options, parts: TaskParts) -> Iterator[tuple[str, Start]]:
     llama, drafting = partial(_llama_cpp, options, parts), ("--spec-type", "draft-simple", "--model-draft")
     yield "llama.cpp", llama
     for kind in options.speculation.split(","):
-        yield f"llama.cpp + {kind}", partial(llama, "--spec-type", kind)
+        setting = NGRAM_MOD_OPTIONS if kind == NGRAM_MOD else ()
+        yield f"llama.cpp + {kind}", partial(llama, "--spec-type", kind, *setting)
     yield f"llama.cpp + draft by {small}", lambda: llama(*drafting, str(gguf_path(find_model(small))))
 
     def theirs(draft: str = "", *, lookup: bool = False) -> Peer:

@@ -192,6 +192,7 @@ class TaskOptions(Reported):
     model: str = option("as the setting `model`", "auto")
     engine: str = option("as the setting `engine`", "cpu-int8", choices=ENGINES)
     strict: bool = option("as the setting `gpu.strict`", False)
+    free: bool = option("without the setting `llama.strict`", False)
     draft_model: list[str] = option(
         "a smaller model, for drafters that draft by one; may be given several times", [], metavar="NAME"
     )
@@ -356,7 +357,7 @@ def load_parts(options: TaskOptions) -> TaskParts:
         chosen=spread(read.tasks, options.limit),
         model=found,
         stores=TaskStores(found.tokenizer, read, found.cache),
-        engine=lambda: found.engine(options.engine, CONTEXT, strict=options.strict),
+        engine=lambda: found.engine(options.engine, CONTEXT, strict=options.strict, free=options.free),
         identity=f"{found.files.digest} {options.engine}",
         trained=load_trained(found.files.folder, found.files.digest),
         smaller=smaller_models(options.draft_model, found, options.engine, CONTEXT),

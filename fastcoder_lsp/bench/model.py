@@ -27,12 +27,13 @@ class BenchModel:
         *,
         threads: int | None = None,
         strict: bool = False,
+        free: bool = False,
         progress: Progress = lambda _share, _what: None,
     ) -> Engine:
         """Load the model into an engine: seconds, and the weights' memory; the caller closes it.
 
-        `kind`: as the setting `engine`; `strict`: as `gpu.strict`. `context`: tokens that its KV cache holds.
-        `threads`: None for one for each core.
+        `kind`: as the setting `engine`; `strict`: as `gpu.strict`; `free`: without `llama.strict`.
+        `context`: tokens that its KV cache holds. `threads`: None for one for each core.
 
         Raises:
             ModelInvalidError: the files are damaged or of a kind that cannot be run.
@@ -46,6 +47,7 @@ class BenchModel:
                 context=context,
                 threads=threads,
                 strict=strict,
+                llama_strict=not free,
             ),
             cache=self.cache,
             progress=progress,

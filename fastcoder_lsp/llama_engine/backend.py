@@ -38,13 +38,14 @@ class WidthClass:
     """The widths of passes: those of steps are multiples of `quantum`, at most `most` rows at once.
 
     A prefill's `chunk` is not of the class. `plain_cache`: keys and values in bfloat16, for which the library's CPU
-    code has one kernel of attention, else in float16.
+    code has one kernel of attention, else in float16. `repacks`: the CPU may order weights for products of four rows.
     """
 
     quantum: int
     most: int
     chunk: int
     plain_cache: bool = False
+    repacks: bool = True
 
 
 class LlamaBackend:

@@ -51,7 +51,7 @@ class LibraryLog:
 class LlamaModel:
     """A GGUF's weights, or its vocabulary alone. Contexts over it are made by `backend`.
 
-    `repacks`: whether the CPU may have weights in an order that suits its products of many rows.
+    `repacks`: whether the CPU may have weights in an order that suits its products of four rows.
 
     Raises:
         ModelInvalidError: the library cannot load the file.
@@ -68,14 +68,22 @@ class LlamaModel:
         words_only: bool = False,
         loading: Callable[[float], object] = lambda _share: None,
     ) -> None:
-        self.log = log
-        settings = api.llama_model_default_params()
+        self.log, self._path, self.pointer = log, path, None
+        self._settings = settings = api.llama_model_default_params()
         settings.n_gpu_layers = _ALL_LAYERS if gpu else 0
         settings.vocab_only, settings.use_extra_bufts = words_only, repacks
-        told = api.llama_progress_callback(lambda share, _data: loading(share) is not False)
-        settings.progress_callback = told
-        with self.explained(f"llama.cpp cannot load {path}"):
-            self.pointer = api.llama_model_load_from_file(str(path).encode(), settings)
+        self._told = api.llama_progress_callback(lambda share, _data: loading(share) is not False)
+        settings.progress_callback = self._told
+        self.order(repacks=repacks)
+
+    def order(self, *, repacks: bool) -> None:
+        """Load the weights, unless they are in this order already; no context may be open."""
+        if self.pointer and bool(self._settings.use_extra_bufts) is repacks:
+            return
+        self.close()
+        self._settings.use_extra_bufts = repacks
+        with self.explained(f"llama.cpp cannot load {self._path}"):
+            self.pointer = api.llama_model_load_from_file(str(self._path).encode(), self._settings)
             if not self.pointer:
                 raise RuntimeError
         self.vocabulary_pointer = api.llama_model_get_vocab(self.pointer)

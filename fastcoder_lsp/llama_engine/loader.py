@@ -1,6 +1,6 @@
 """Builds the engine on llama.cpp (`extensions.LLAMA`)."""
 
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from fastcoder_lsp.config.environment import processor
@@ -47,7 +47,7 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
         gguf,
         library_log(),
         gpu=gpu,
-        repacks=not strict,
+        repacks=gpu or not strict,
         loading=lambda share: job.progress(share, "reading weights"),
     )
     try:
@@ -59,7 +59,11 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
 
 def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, threads: int) -> TreeEngine:
     device = device_name(gpu=gpu, threads=threads, strict=job.options.llama_strict)
-    opened = partial(LlamaBackend, model, name=NAME, device=device, threads=threads)
+
+    def opened(widths: WidthClass, capacity: int) -> LlamaBackend:
+        model.order(repacks=widths.repacks)
+        return LlamaBackend(model, widths, name=NAME, device=device, capacity=capacity, threads=threads)
+
     free = trial.FREE_ON_GPU if gpu else trial.FREE_ON_CPU
     if not model.rewinds:
         notes.append("drafts are off: this model's state cannot be taken back exactly after a rejected draft")
@@ -71,18 +75,20 @@ def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, thr
         widths = _class_of(job, opened, gpu=gpu, threads=threads)
         if widths is None:
             notes.append("text may differ from plain decoding: here no width of passes gives each row the same bits")
-    backend = opened(widths or free, capacity=job.capacity)
+    backend = opened(widths or free, job.capacity)
     backend.measure_cells()
     return engine_of(backend, job, notes, drafts=model.rewinds)
 
 
-def _class_of(job: LoadJob, opened: "partial[LlamaBackend]", *, gpu: bool, threads: int) -> WidthClass | None:
+def _class_of(
+    job: LoadJob, opened: Callable[[WidthClass, int], LlamaBackend], *, gpu: bool, threads: int
+) -> WidthClass | None:
     """The class of widths for this model, library, processor and number of threads: tried once, then recorded."""
     classes, text = (trial.ON_GPU, trial.TEXT) if gpu else (trial.ON_CPU, trial.SHORT)
     machine = f"{library_version()} {processor()} {threads} {gpu} {job.digest}"
 
     def find() -> WidthClass | None:
         job.progress(0.0, "finding passes whose rows do not depend on each other (first start only)")
-        return trial.find_class(classes, partial(opened, capacity=text + 2 * trial.ROOM), text)
+        return trial.find_class(classes, lambda widths: opened(widths, text + 2 * trial.ROOM), text)
 
     return trial.recorded(Path(job.cache), machine, classes, find)

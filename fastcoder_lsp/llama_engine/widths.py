@@ -6,6 +6,7 @@ class of widths every pass is filled up to a multiple of some number of rows, an
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +20,12 @@ from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
 
 _CHUNK, _GPU_CHUNK = 128, 512
 _CPU_WIDTHS = ((1, 128), (1, 7), (1, 3), (2, 128), (4, 128), (8, 128), (16, 128), (32, 128))
-ON_CPU = tuple(WidthClass(quantum, most, _CHUNK, plain_cache=True) for quantum, most in _CPU_WIDTHS)
-"""For most kinds of weights up to 7 rows have the kernel of a single one; where no such class holds, more rows do."""
+ON_CPU = tuple(
+    WidthClass(quantum, most, _CHUNK, plain_cache=True, repacks=repacks)
+    for repacks in (False, True)
+    for quantum, most in _CPU_WIDTHS
+)
+"""In the file's order, up to 7 rows have the kernel of a single one for most kinds of weights; else more rows do."""
 ON_GPU = tuple(WidthClass(width, width, _GPU_CHUNK) for width in (16, 32, 64))
 """One width alone: a GPU's kernels cut their sums by the number of rows."""
 FREE_ON_CPU, FREE_ON_GPU = WidthClass(1, 128, _CHUNK), WidthClass(1, 512, _GPU_CHUNK)
@@ -29,21 +34,44 @@ TEXT, SHORT = 600, 40
 """Tokens of the trial's text: on a GPU attention cuts its sums by the text's length."""
 _ROWS, ROOM = 6, 128
 """Rows that are compared, and slots of the cache beyond the text."""
+_TIMED, _TIMES, _GAIN = (1, 8), 3, 0.95
+"""Rows of the timed steps, how often, and the share of another class's time that is a gain."""
+
+_FIELDS = ("quantum", "most", "repacks")
+"""What is recorded of a class."""
 
 Open = Callable[[WidthClass], LlamaBackend]
 
 
 def find_class(classes: Sequence[WidthClass], open_backend: Open, text: int) -> WidthClass | None:
-    """The first of `classes` in which rows are the same bits alone, in chains and in trees; None if there is none."""
+    """The quickest of `classes` in which rows are the same bits alone, in chains and in trees; None if there is none.
+
+    Of each order of weights two are timed: one that fills nothing up, and the narrowest of those that do.
+    """
+    best, least, timed = None, 0.0, set[tuple[bool, bool]]()
     for widths in classes:
+        if (kind := (widths.repacks, widths.quantum > 1)) in timed:
+            continue
         backend = open_backend(widths)
         try:
             if holds(backend, text):
-                return widths
+                timed.add(kind)
+                taken = sum(_seconds(backend, rows, text) for rows in _TIMED)
+                if best is None or taken < _GAIN * least:
+                    best, least = widths, taken
         finally:
             backend.is_first = False  # the weights stay
             backend.close()
-    return None
+    return best
+
+
+def _seconds(backend: LlamaBackend, rows: int, text: int) -> float:
+    taken = []
+    for _ in range(_TIMES):
+        began = time.perf_counter()
+        _rows(backend, [0] * rows, [-1, *[0] * (rows - 1)], text)
+        taken.append(time.perf_counter() - began)
+    return min(taken)
 
 
 def holds(backend: LlamaBackend, text: int) -> bool:
@@ -102,11 +130,12 @@ def recorded(
     """The class that an earlier start found on this `machine` with this model; else that of `find`, recorded."""
     path = cache / "tuning" / f"llama-{hashlib.sha256(machine.encode()).hexdigest()[:16]}.json"
     known = read_json(path)
-    if "most" in known:
-        return next((each for each in classes if [each.quantum, each.most] == [known["quantum"], known["most"]]), None)
+    if "repacks" in known:
+        wanted = [known.get(each) for each in _FIELDS]
+        return next((each for each in classes if [getattr(each, field) for field in _FIELDS] == wanted), None)
     found = find()
     with suppress(OSError):  # the next start tries again
         private_folder(path.parent)
-        kept = {"quantum": found.quantum, "most": found.most} if found is not None else {"quantum": 0, "most": 0}
+        kept = {field: getattr(found, field, 0) for field in _FIELDS}
         replace_file(path, json.dumps(kept).encode())
     return found

@@ -22,7 +22,8 @@ from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
 from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.prompt import PromptOptions
 
-WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)  # rows that are timed; costs are nearly linear between them
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Rows that are timed; costs are nearly linear between them. Kernels of four rows make three as dear as four."""
 FORMAT = 1
 CHUNK = 128  # tokens in the cache while steps are timed, and tokens of the timed prefill
 ROUNDS = 5  # rounds over all widths, so that a burst of other work does not fall on a single width

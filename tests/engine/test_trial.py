@@ -53,7 +53,7 @@ def test_the_comparison_runs_once_and_while_idle(job: LoadJob) -> None:
     assert "while nobody types" in first.reason
     finished()
     found = choose_engine(job, "machine", kinds=KINDS, command=absent)
-    assert len(found.ms) == 4, found.reason
+    assert len(found.ms) == 6, found.reason
     other = choose_engine(replace(job, digest="other"), "machine", kinds=KINDS, command=absent)
     assert (other.chosen, other.ms) == ("cpu-fp32", {})
     finished()
@@ -137,12 +137,19 @@ def test_a_trials_process_ends_with_the_server(tmp_path: Path) -> None:
 
 def test_both_engines_are_timed(job: LoadJob) -> None:
     found = compare(job, KINDS)
-    assert set(found.ms) == {f"{kind}, {rows} rows" for kind in KINDS for rows in (1, 16)}
+    works = ("200 tokens of a prompt", "1 row", "8 rows")
+    assert set(found.ms) == {f"{kind}, {work}" for kind in KINDS for work in works}
 
 
 def test_what_takes_longer_is_not_taken() -> None:
-    assert judge(KINDS, (2.0, 3.0), (1.0, 1.0)).chosen == "cpu-graphs"
-    assert judge(KINDS, (2.0, 3.0), (2.0, 3.0)).chosen == "cpu-fp32"
-    told = judge(KINDS, (2.0, 3.0), (1.0, 1.5))
-    assert "cpu-graphs, 1 rows 1.00 ms" in told.reason
-    assert "cpu-fp32, 1 rows 2.00 ms" in told.reason
+    assert judge(KINDS, (9.0, 2.0, 3.0), (9.0, 1.0, 1.0)).chosen == "cpu-graphs"
+    assert judge(KINDS, (9.0, 2.0, 3.0), (9.0, 2.0, 3.0)).chosen == "cpu-fp32"
+    told = judge(KINDS, (9.0, 2.0, 3.0), (8.0, 1.0, 1.5))
+    assert "cpu-graphs, 1 row 1.00 ms" in told.reason
+    assert "cpu-fp32, 200 tokens of a prompt 9.00 ms" in told.reason
+
+
+def test_a_prompt_outweighs_quicker_steps() -> None:
+    """An engine that steps a little sooner, but reads a second longer, makes later suggestions."""
+    assert judge(KINDS, (100.0, 2.0, 3.0), (1100.0, 1.0, 2.0)).chosen == "cpu-fp32"
+    assert judge(KINDS, (100.0, 200.0, 300.0), (1100.0, 100.0, 200.0)).chosen == "cpu-graphs"

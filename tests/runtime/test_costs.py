@@ -15,26 +15,30 @@ from fastcoder_lsp.runtime.costs import LEAST_MS, PROBES, WIDTHS, believable, me
 from fastcoder_lsp.runtime.parts import cpu_nodes
 from tests.fake_engine import FakeEngine
 
-CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}
+CURVE = {1: 20.0, 2: 19.0, 3: 24.0, 4: 22.0, 6: 27.0, 8: 30.0}
 
 
 class Clocked(FakeEngine):
     """An engine whose passes take a made-up time on a made-up clock."""
 
     def __init__(
-        self, max_nodes: int = 8, device: str = "cpu (toy)", stalls: Mapping[int, float] = MappingProxyType({})
+        self,
+        max_nodes: int = 8,
+        device: str = "cpu (toy)",
+        stalls: Mapping[int, float] = MappingProxyType({}),
+        disturbed: int = 4,
     ) -> None:
         super().__init__(vocabulary=100, context=512, chunk=512)
         self.info = replace(self.info, device=device, max_nodes=max_nodes)
         self.now = 0.0
-        self._stalls, self._passes = stalls, 0
+        self._stalls, self._passes, self._disturbed = stalls, 0, disturbed
 
     def clock(self) -> float:
         return self.now
 
     def works(self, rows: int, *, prefill: bool) -> None:
         # The first steps are slower, as on a machine that others use.
-        ms = rows if prefill else CURVE.get(rows, 100.0) + (50.0 if self.steps <= 4 else 0.0)
+        ms = rows if prefill else CURVE.get(rows, 100.0) + (50.0 if self.steps <= self._disturbed else 0.0)
         self.now += ms / 1e3 + self._stalls.get(self._passes, 0.0)
         self._passes += 1
 
@@ -42,15 +46,15 @@ class Clocked(FakeEngine):
 def test_the_least_time_of_a_width_counts_and_costs_never_fall() -> None:
     engine = Clocked()
     costs = measure(engine, engine.clock)
-    assert costs.widths == (1, 2, 4, 8)
-    assert costs.ms == pytest.approx((19.0, 19.0, 22.0, 30.0))
+    assert costs.widths == (1, 2, 3, 4, 6, 8)
+    assert costs.ms == pytest.approx((19.0, 19.0, 22.0, 22.0, 27.0, 30.0))
     assert costs.prefill_ms == pytest.approx(1.0)
     assert engine.cached() == ()
 
 
 def test_a_slow_engine_is_timed_once() -> None:
     """Somebody waits for it: what takes too long is not repeated."""
-    engine = Clocked(max_nodes=64)
+    engine = Clocked(max_nodes=64, disturbed=6)
     measure(engine, engine.clock)
     assert engine.steps == len(WIDTHS)
 
@@ -100,7 +104,7 @@ def test_what_was_measured_on_a_busy_machine_does_not_stay(tmp_path: Path) -> No
     first = step_costs(engine, "model", tmp_path, lambda *_: None, engine.clock)
     (path,) = (tmp_path / "costs").iterdir()
     busy = json.loads(path.read_bytes())
-    kept = [100 * ms for ms in busy["ms"]], [*busy["ms"][:2], 38.0, 76.0]
+    kept = [100 * ms for ms in busy["ms"]], [*busy["ms"][:2], 28.5, 38.0, 57.0, 76.0]
     for times in kept:  # all of it, and wide steps alone
         path.write_text(json.dumps(busy | {"ms": times}))
         for _ in range(2):
@@ -140,7 +144,7 @@ def test_a_damaged_file_is_measured_anew(tmp_path: Path, content: bytes) -> None
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     (tmp_path / "costs").write_text("in the way")
-    assert step_costs(Clocked(), "model", tmp_path, lambda *_: None).widths == (1, 2, 4, 8)
+    assert step_costs(Clocked(), "model", tmp_path, lambda *_: None).widths == (1, 2, 3, 4, 6, 8)
 
 
 @pytest.mark.parametrize(
