@@ -66,13 +66,13 @@ class LlamaModel:
         gpu: bool = False,
         repacks: bool = True,
         words_only: bool = False,
-        loading: Callable[[float], object] = lambda _share: None,
+        loading: Callable[[float, str], object] = lambda _share, _what: None,
     ) -> None:
         self.log, self._path, self.pointer = log, path, None
         self._settings = settings = api.llama_model_default_params()
         settings.n_gpu_layers = _ALL_LAYERS if gpu else 0
         settings.vocab_only, settings.use_extra_bufts = words_only, repacks
-        self._told = api.llama_progress_callback(lambda share, _data: loading(share) is not False)
+        self._told = api.llama_progress_callback(lambda share, _data: loading(share, "reading weights") is not False)
         settings.progress_callback = self._told
         self.order(repacks=repacks)
 

@@ -1,6 +1,7 @@
 """Builds the engine on llama.cpp (`extensions.LLAMA`)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp.config.environment import processor
@@ -24,6 +25,7 @@ from fastcoder_lsp.model.files import gguf_of
 from fastcoder_lsp.model.machine import require_memory
 
 NAME = "llama"
+Opened = Callable[[WidthClass, int], LlamaBackend]
 __all__ = ["gpu_name", "load"]
 
 
@@ -42,14 +44,8 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
     crashes.check()
     library_log().watcher = crashes.watch()
     job.enter("weights")
-    strict = job.options.llama_strict
-    model = LlamaModel(
-        gguf,
-        library_log(),
-        gpu=gpu,
-        repacks=gpu or not strict,
-        loading=lambda share: job.progress(share, "reading weights"),
-    )
+    repacks = gpu or not job.options.llama_strict
+    model = LlamaModel(gguf, library_log(), gpu=gpu, repacks=repacks, loading=job.progress)
     try:
         return _engine(job, model, notes, gpu=gpu, threads=threads)
     except BaseException:
@@ -64,7 +60,7 @@ def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, thr
         model.order(repacks=widths.repacks)
         return LlamaBackend(model, widths, name=NAME, device=device, capacity=capacity, threads=threads)
 
-    free = trial.FREE_ON_GPU if gpu else trial.FREE_ON_CPU
+    free = trial.FREE_ON_GPU if gpu else replace(trial.FREE_ON_CPU, repacks=not job.options.llama_strict)
     if not model.rewinds:
         notes.append("drafts are off: this model's state cannot be taken back exactly after a rejected draft")
         widths: WidthClass | None = free
@@ -80,9 +76,7 @@ def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, thr
     return engine_of(backend, job, notes, drafts=model.rewinds)
 
 
-def _class_of(
-    job: LoadJob, opened: Callable[[WidthClass, int], LlamaBackend], *, gpu: bool, threads: int
-) -> WidthClass | None:
+def _class_of(job: LoadJob, opened: Opened, *, gpu: bool, threads: int) -> WidthClass | None:
     """The class of widths for this model, library, processor and number of threads: tried once, then recorded."""
     classes, text = (trial.ON_GPU, trial.TEXT) if gpu else (trial.ON_CPU, trial.SHORT)
     machine = f"{library_version()} {processor()} {threads} {gpu} {job.digest}"
