@@ -1,6 +1,7 @@
 """llama.cpp's engine: drafts change no token, and neither does what the cache held before."""
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,10 +9,15 @@ import pytest
 from fastcoder_lsp.core import GREEDY, Draft, DraftContext, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
+from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
+from fastcoder_lsp.llama_engine.library import LlamaModel, library_log
+from fastcoder_lsp.llama_engine.widths import find_class
+from fastcoder_lsp.model.files import ModelFiles, gguf_of
 from tests.draft.adversaries import ADVERSARIES, Adversary
 from tests.llama_engine.conftest import OpenTiny
 from tests.llama_engine.tiny_ggufs import KINDS, RECURRENT, VOCABULARY
 
+WIDTHS = ((1, 1), (2, 128), (4, 128))
 PROMPT = tuple(np.random.default_rng(3).integers(0, 256, 150).tolist())
 
 
@@ -93,3 +99,31 @@ def test_passes_of_a_real_class_give_each_row_the_same_bits(open_tiny: OpenTiny)
         assert verified.top_logits_NK is not None
         logits.append(verified.top_logits_NK[0].tobytes())
     assert len(set(logits)) == 1
+
+
+@pytest.mark.parametrize("quick", [(1, False), (2, False), (1, True), (2, True)])
+def test_of_the_classes_that_hold_the_quickest_is_taken(
+    quick: tuple[int, bool], tiny: Callable[..., ModelFiles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights are loaded anew in the order that a class wants."""
+    gguf = gguf_of(tiny("qwen2").folder)
+    assert gguf is not None
+    model, tried = LlamaModel(gguf, library_log()), list[WidthClass]()
+    classes = [
+        WidthClass(*facts, chunk=64, plain_cache=True, repacks=each) for each in (False, True) for facts in WIDTHS
+    ]
+
+    def opened(widths: WidthClass) -> LlamaBackend:
+        model.order(repacks=widths.repacks)
+        tried.append(widths)
+        return LlamaBackend(model, widths, name="llama", device="cpu", capacity=200, threads=1)
+
+    def seconds(backend: LlamaBackend, _rows: int, _text: int) -> float:
+        return 1.0 if (backend.widths.quantum, backend.widths.repacks) == quick else 2.0
+
+    monkeypatch.setattr("fastcoder_lsp.llama_engine.widths._seconds", seconds)
+    found = find_class(classes, opened, 40)
+    model.close()
+    assert found is not None
+    assert (found.quantum, found.repacks) == quick
+    assert [(each.quantum, each.repacks) for each in tried] == [(1, False), (2, False), (1, True), (2, True)]
