@@ -68,7 +68,8 @@ class LlamaModel:
         words_only: bool = False,
         loading: Callable[[float, str], object] = lambda _share, _what: None,
     ) -> None:
-        self.log, self._path, self.pointer = log, path, None
+        self.log, self._path = log, path
+        self.pointer: Any = None
         self._settings = settings = api.llama_model_default_params()
         settings.n_gpu_layers = _ALL_LAYERS if gpu else 0
         settings.vocab_only, settings.use_extra_bufts = words_only, repacks
