@@ -1,6 +1,6 @@
-"""The record of failed assertions in llama.cpp's code, each of which ends the process: a second one is the last.
+"""The record of crashes in llama.cpp's code, each of which ends the process: a second one is the last.
 
-The library calls us before it aborts. The supervisor starts the process anew, and a model that has crashed twice within
+The library calls us before it aborts for a failed assertion, and the C++ runtime for an error that nothing catches. The supervisor starts the process anew, and a model that has crashed twice within
 a week is refused, so that it cannot end one process after the other.
 """
 
@@ -8,9 +8,11 @@ import ctypes
 import hashlib
 import json
 import logging
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from llama_cpp._ggml import libggml
@@ -20,7 +22,10 @@ from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 _MOST, _REMEMBERED_S = 2, 7 * 24 * 3600.0
-_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_CALLBACK, _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p), ctypes.CFUNCTYPE(None)
+_RUNTIMES = ("libstdc++.so.6", "libc++.1.dylib")
+_RESERVE = 4 << 20
+_UNCAUGHT = b"an error that its code does not catch, most likely because memory ran out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,18 @@ class CrashRecord:
         callback = _CALLBACK(self._add)
         with suppress(AttributeError):  # a build without it: crashes stay unrecorded
             libggml.ggml_set_abort_callback(callback)
-        return callback
+        handler = _HANDLER(partial(self._end, [bytes(_RESERVE)]))
+        for runtime in _RUNTIMES:
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(runtime)._ZSt13set_terminatePFvvE(handler)  # std::set_terminate
+        return callback, handler
+
+    def _end(self, reserve: list[bytes]) -> None:
+        reserve.clear()  # memory for what follows
+        try:
+            self._add(_UNCAUGHT)
+        finally:
+            os.abort()
 
     def _recent(self) -> list[tuple[float, str]]:
         found = read_json(self.path).get("crashes")

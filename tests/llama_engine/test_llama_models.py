@@ -16,6 +16,7 @@ from fastcoder_lsp.engine.trial import TrialResult, compare
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError, UsageError
 from fastcoder_lsp.llama_engine import library
 from fastcoder_lsp.llama_engine import loader as llama_loader
+from fastcoder_lsp.llama_engine.faults import CrashRecord
 from fastcoder_lsp.llama_engine.vocabulary import read
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.prompt import template_of
@@ -162,3 +163,18 @@ def test_a_model_that_crashed_the_library_twice_is_refused(tiny: Callable[..., M
         assert ended.stdout == b""
     with pytest.raises(ResourceError, match=r"crashed 2 times with this model: .*d_inner"):
         engines.load(files, engines.EngineOptions(kind="llama"), cache=tmp_path, progress=ignore)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names glibc's C++ runtime")
+def test_an_uncaught_error_of_the_library_is_recorded_as_a_crash(tmp_path: Path) -> None:
+    program = (
+        "import ctypes, sys; from pathlib import Path; from fastcoder_lsp.llama_engine.faults import CrashRecord\n"
+        "kept = CrashRecord.of(Path(sys.argv[1]), 'model').watch()\n"
+        "ctypes.CDLL('libstdc++.so.6')._ZSt9terminatev()\n"
+    )
+    for _ in range(2):
+        CrashRecord.of(tmp_path, "model").check()
+        ended = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, capture_output=True)
+        assert (ended.returncode, ended.stdout) == (-signal.SIGABRT, b"")
+    with pytest.raises(ResourceError, match="crashed 2 times with this model: an error that its code does not catch"):
+        CrashRecord.of(tmp_path, "model").check()
