@@ -1,7 +1,8 @@
 """The record of crashes in llama.cpp's code, each of which ends the process: a second one is the last.
 
-The library calls us before it aborts for a failed assertion, and the C++ runtime for an error that nothing catches. The supervisor starts the process anew, and a model that has crashed twice within
-a week is refused, so that it cannot end one process after the other.
+The library calls us before it aborts for a failed assertion, and the C++ runtime for an error that nothing catches.
+The supervisor starts the process anew, and a model that has crashed twice within a week is refused, so that it cannot
+end one process after the other.
 """
 
 import ctypes
@@ -23,8 +24,11 @@ from fastcoder_lsp.errors import ResourceError
 logger = logging.getLogger(__name__)
 _MOST, _REMEMBERED_S = 2, 7 * 24 * 3600.0
 _CALLBACK, _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p), ctypes.CFUNCTYPE(None)
+_SET_TERMINATE = "_ZSt13set_terminatePFvvE"
+"""std::set_terminate, in either of the C++ runtimes."""
 _RUNTIMES = ("libstdc++.so.6", "libc++.1.dylib")
 _RESERVE = 4 << 20
+"""Bytes that are kept free for the record."""
 _UNCAUGHT = b"an error that its code does not catch, most likely because memory ran out"
 
 
@@ -56,7 +60,7 @@ class CrashRecord:
         handler = _HANDLER(partial(self._end, [bytes(_RESERVE)]))
         for runtime in _RUNTIMES:
             with suppress(OSError, AttributeError):
-                ctypes.CDLL(runtime)._ZSt13set_terminatePFvvE(handler)  # std::set_terminate
+                getattr(ctypes.CDLL(runtime), _SET_TERMINATE)(handler)
         return callback, handler
 
     def _end(self, reserve: list[bytes]) -> None:
