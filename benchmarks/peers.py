@@ -158,7 +158,9 @@ def run(options: Options) -> int:
         raise UsageError("--limit 0 with --keys 0 leaves nothing to compare", "Leave one of them out.")
     history = _history(options) if options.keys else None
     _say("loading the model and the tasks")
-    parts, lineup = load_parts(replace(options, draft_model=[])), Lineup({}, {})
+    # A repository is taken as the drafters' datastore, also where none of its tasks is decoded.
+    least = 1 if options.limit == 0 else options.limit
+    parts, lineup = load_parts(replace(options, draft_model=[], limit=least)), Lineup({}, {})
     tables = list[tuple[str, Sequence[str], list[Row]]]()
     if options.limit or options.rewrites:
         for what, rows in _decode(options, parts, lineup):

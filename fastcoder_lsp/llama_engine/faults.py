@@ -24,10 +24,7 @@ from fastcoder_lsp.errors import ResourceError
 logger = logging.getLogger(__name__)
 _MOST, _REMEMBERED_S = 2, 7 * 24 * 3600.0
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
-_ASSERTION = "llama.cpp: "
-_CRASH = re.compile(
-    rf"^(?:{re.escape(_ASSERTION)}(.+)\n)?(?:Fatal Python error|Windows fatal exception): (.+)$", re.MULTILINE
-)
+_CRASH = re.compile(r"^(?:llama\.cpp: (.+)\n)?(?:Fatal Python error|Windows fatal exception): (.+)$", re.MULTILINE)
 """A crash in the record: the failed assertion, and the signal."""
 
 
@@ -63,7 +60,7 @@ class CrashRecord:
             reason = " ".join(message.decode(errors="replace").split())[:300]
             logger.critical("llama.cpp failed, and this process ends: %s", reason)
             with suppress(OSError):
-                os.write(record, f"{_ASSERTION}{reason}\n".encode())
+                os.write(record, f"llama.cpp: {reason}\n".encode())
 
         faulthandler.enable(record, all_threads=False)
         callback = _CALLBACK(failed)
@@ -72,11 +69,9 @@ class CrashRecord:
         return callback
 
     def _recent(self) -> list[str]:
-        try:
-            if time.time() - self.path.stat().st_mtime > _REMEMBERED_S:
-                self.path.unlink()
-                return []
-            text = self.path.read_text("utf-8", errors="replace")
-        except OSError:
-            return []
-        return [found[1] or found[2] for found in _CRASH.finditer(text)]
+        with suppress(OSError):
+            if time.time() - self.path.stat().st_mtime <= _REMEMBERED_S:
+                text = self.path.read_text("utf-8", errors="replace")
+                return [found[1] or found[2] for found in _CRASH.finditer(text)]
+            self.path.unlink()
+        return []

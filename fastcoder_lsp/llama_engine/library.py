@@ -103,13 +103,6 @@ class LlamaModel:
                 raise too_little_memory() from failure
             raise ModelInvalidError(f"{what}: {said[:300] or 'it gives no reason'}", BROKEN_HINT) from failure
 
-    @property
-    def description(self) -> str:
-        """The library's short description, such as "qwen2 1B Q4_K - Medium"."""
-        buffer = ctypes.create_string_buffer(128)
-        api.llama_model_desc(self.pointer, buffer, len(buffer))
-        return buffer.value.decode(errors="replace")
-
     def close(self) -> None:
         """Free the weights."""
         if self.pointer:
