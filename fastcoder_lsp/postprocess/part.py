@@ -24,7 +24,7 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
     """
     start, lexed = len(around.near_before), around.lexed_with(text)
     signs = [(at - start, 1 if sign in CLOSER_OF else -1) for at, sign in lexed.signs if at >= start]
-    depths = list(accumulate((step for _, step in signs), initial=0))
+    opened = list(accumulate((step for _, step in signs), lambda own, step: max(0, own + step), initial=0))
     spans = [(begin - start, end - start) for begin, end in lexed.spans if begin >= start]
     prose = bool(around.head.comment or around.head.quote)
     whole_from = text.find("\n", len(text) - len(text.lstrip()))  # leading blank lines are none
@@ -44,9 +44,9 @@ def may_end(text: str, around: TextAround) -> Callable[[int], bool]:
             return False
         if _IN_NUMBER.match(text, end) or _OPEN_FIELD.search(text, 0, end):
             return False
-        depth = depths[sum(at < end for at, _ in signs)]
+        own = opened[sum(at < end for at, _ in signs)]
         inside = any(begin < end < stop for begin, stop in spans) or any(begin < end <= stop for begin, stop in headers)
-        return depth <= 0 and not inside
+        return not own and not inside
 
     return allowed
 

@@ -15,6 +15,7 @@ from tests.examples import examples
         ("x = ", "python", "total▮(a, b)▮"),
         ("x = ", "python", "self▮.items▮[0]▮ +"),
         ("f(", "python", "a▮, key▮=b▮"),
+        ("def f(a: list[", "python", "int▮]▮)▮ -> list▮[int]▮:"),
         ("", "python", "x▮ = 'a b'▮"),
         ("x = 'a ", "python", "b▮ c▮"),
         ("x = ", "python", "0.25▮ +"),
