@@ -28,17 +28,16 @@ ON_CPU = tuple(
 """In the file's order, up to 7 rows have the kernel of a single one for most kinds of weights; else more rows do."""
 ON_GPU = tuple(WidthClass(width, width, _GPU_CHUNK) for width in (16, 32, 64))
 """One width alone: a GPU's kernels cut their sums by the number of rows."""
-FREE_ON_CPU, FREE_ON_GPU = WidthClass(1, 128, _CHUNK), WidthClass(1, 512, _GPU_CHUNK)
-"""Without any promise."""
+FREE_ON_CPU, FREE_ON_GPU = WidthClass(1, 128, _CHUNK), WidthClass(1, 512, _GPU_CHUNK)  # without any promise
 TEXT, SHORT = 600, 40
 """Tokens of the trial's text: on a GPU attention cuts its sums by the text's length."""
 _ROWS, ROOM = 6, 128
 """Rows that are compared, and slots of the cache beyond the text."""
-_YIELD, _TIMES, _GAIN = {1: 1.0, 8: 2.5}, 3, 0.95
-"""Rows of the timed steps and the tokens that such a step gives, how often, and which share of a time is a gain."""
+_YIELD, _TIMES, _GAIN, _MOST_S = {1: 1.0, 8: 2.5}, 3, 0.95, 60.0
+"""Rows of the timed steps and the tokens that such a step gives, how often, which share of a time is a gain, and how
+many seconds pass until the first class that holds is good enough."""
 
-_FIELDS = ("quantum", "most", "repacks")
-"""What is recorded of a class."""
+_FIELDS = ("quantum", "most", "repacks")  # what is recorded of a class
 
 Open = Callable[[WidthClass], LlamaBackend]
 
@@ -46,11 +45,12 @@ Open = Callable[[WidthClass], LlamaBackend]
 def find_class(classes: Sequence[WidthClass], open_backend: Open, text: int) -> WidthClass | None:
     """The class with the quickest token whose rows are the same bits alone, in chains and in trees; None without one.
 
-    Of each order of weights two are timed: one that fills nothing up, and the narrowest of those that do.
+    Of each order of weights two are timed: one that fills nothing up, and the narrowest of those that do. After
+    `_MOST_S` seconds no further class is tried beside one that holds.
     """
-    best, least, timed = None, 0.0, set[tuple[bool, bool]]()
+    best, least, timed, began = None, 0.0, set[tuple[bool, bool]](), time.monotonic()
     for widths in classes:
-        if (kind := (widths.repacks, widths.quantum > 1)) in timed:
+        if (kind := (widths.repacks, widths.quantum > 1)) in timed or (best and time.monotonic() - began > _MOST_S):
             continue
         backend = open_backend(widths)
         try:

@@ -101,11 +101,20 @@ def test_passes_of_a_real_class_give_each_row_the_same_bits(open_tiny: OpenTiny)
     assert len(set(logits)) == 1
 
 
-@pytest.mark.parametrize("quick", [(1, False), (2, False), (1, True), (2, True)])
+ALL_TIMED = [(1, False), (2, False), (1, True), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("quick", "most_s", "timed"), [*((each, 60, ALL_TIMED) for each in ALL_TIMED), ((1, False), 0, ALL_TIMED[:1])]
+)
 def test_of_the_classes_that_hold_the_quickest_is_taken(
-    quick: tuple[int, bool], tiny: Callable[..., ModelFiles], monkeypatch: pytest.MonkeyPatch
+    quick: tuple[int, bool],
+    most_s: int,
+    timed: list[tuple[int, bool]],
+    tiny: Callable[..., ModelFiles],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The weights are loaded anew in the order that a class wants."""
+    """The weights are loaded anew in the order that a class wants; when the time is up, no more are tried."""
     gguf = gguf_of(tiny("qwen2").folder)
     assert gguf is not None
     model, tried = LlamaModel(gguf, library_log()), list[WidthClass]()
@@ -122,8 +131,9 @@ def test_of_the_classes_that_hold_the_quickest_is_taken(
         return 1.0 if (backend.widths.quantum, backend.widths.repacks) == quick else 2.0
 
     monkeypatch.setattr("fastcoder_lsp.llama_engine.widths._seconds", seconds)
+    monkeypatch.setattr("fastcoder_lsp.llama_engine.widths._MOST_S", most_s)
     found = find_class(classes, opened, 40)
     model.close()
     assert found is not None
     assert (found.quantum, found.repacks) == quick
-    assert [(each.quantum, each.repacks) for each in tried] == [(1, False), (2, False), (1, True), (2, True)]
+    assert [(each.quantum, each.repacks) for each in tried] == timed
