@@ -135,7 +135,7 @@ class Suggestion:
 
 
 def inserted(old: CursorContext, new: CursorContext) -> str | None:
-    """What the editor put right of the cursor while the user typed from `old` to `new`: closers, or "" for nothing.
+    """The closers that the editor put right of the cursor while the user typed from `old` to `new`; "" for none.
 
     None where other text has changed there.
     """
