@@ -26,6 +26,7 @@ from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
 from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.tree import Allow, GuardedDrafter, Healing, Piece, allowed_ids, build_tree
+from fastcoder_lsp.decode.weighing import WEIGHED, Weighing
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.observe import Spans
 
@@ -93,6 +94,8 @@ class Decoding:
     _launching: LaunchingEngine | None = None
     """The engine, if the drafter observes a step while the device works on the next one."""
     _unobserved: tuple[DraftTree, Verified] | None = None
+    _weighing: Weighing | None = None
+    """The last step, if its token may still be replaced."""
     computed: int = 0
     text: str = ""
 
@@ -154,7 +157,11 @@ class Decoding:
     def step(self, nodes: int | None = None) -> bool:
         """Run one forward pass of at most `nodes` rows; returns whether the decode goes on."""
         assert not self._finish, "a finished decode has no next step"
-        sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
+        self._steps += 1
+        if self._weighing is not None:
+            return self._weigh(self._weighing)
+        sampler, is_ranked = self.request.sampler, self.request.weighed or self._may_replace()
+        top_k = max(self.drafter.traits.top_k, LIKELY if is_ranked else 0)
         for again in (False, True):
             tree, allowed = self._draft(nodes)
             try:
@@ -169,10 +176,16 @@ class Decoding:
             except CacheLost:
                 if again:
                     raise
-                self._pending = []
-                self.prefill(lambda: False)
+                self._restore()
+        if self._may_replace() and (weighing := Weighing.of(tree, verified, self._healing())) is not None:
+            self._weighing = weighing
+            self._align()
+            return True
+        return self._conclude(tree, verified)
+
+    def _conclude(self, tree: DraftTree, verified: Verified) -> bool:
+        """Take the tokens of a step, and tell the drafter and the listener; returns whether the decode goes on."""
         self._unobserved = (tree, verified)
-        self._steps += 1
         self._pending = [verified.emitted[-1]]
         self._take(tree, verified)
         if self.finish or self._launching is None:
@@ -182,17 +195,57 @@ class Decoding:
             self.on_step(tree, verified)
         return not self._finish
 
+    def _may_replace(self) -> bool:
+        """Whether the next token may be replaced by one that spells the given bytes in a likelier way.
+
+        That takes a greedy choice, and an engine that can go back.
+        """
+        greedy = self.request.sampler.temperature <= 0
+        return greedy and self.engine.info.drafts and len(self.request.healing) > len(self._bytes)
+
+    def _weigh(self, weighing: Weighing) -> bool:
+        """Run a pass over the token that is tried, and settle the step or try another one."""
+        try:
+            step = self.engine.step(DraftTree.chain(self._pending), top_k=WEIGHED)
+        except CacheLost:
+            self._restore()
+            step = self.engine.step(DraftTree.chain(self._pending), top_k=WEIGHED)
+        assert step.top_ids_NK is not None, "asked for ranks, got none"
+        assert step.top_logits_NK is not None, "asked for ranks, got none"
+        weighing.tried(weighing.best, step.top_ids_NK[-1], step.top_logits_NK[-1])
+        if weighing.settled:
+            self._weighing = None
+            self._conclude(weighing.tree, weighing.outcome())
+        self._align()
+        return not self._finish
+
+    def _align(self) -> None:
+        """Drop what the KV cache holds beyond the decided tokens, whose last one is pending."""
+        *cached, last = self._decided()
+        self._pending = [last]
+        if self.engine.cached() != tuple(cached):
+            self.engine.prefill(cached, lambda: False)
+
+    def _restore(self) -> None:
+        """Prefill again what the KV cache lost."""
+        self._pending = []
+        self.prefill(lambda: False)
+
     def _draft(self, nodes: int | None) -> tuple[DraftTree, Mapping[int, Int64s]]:
         """The tree for the next step, of at most `nodes` rows, and the ids that healing allows behind its nodes."""
         request, info = self.request, self.engine.info
         nodes = request.nodes if nodes is None else min(nodes, request.nodes)
         room = min(nodes, info.max_nodes) - len(self._pending) if info.drafts else 0
         room = min(room, info.context - len(request.prompt) - len(self._tokens))
-        healing = Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
+        healing = self._healing()
         with self.spans.measure("draft"):
             draft = self.drafter.propose(self._context(), max(room, 0))
             tree = build_tree(self._pending, draft, room=room, vocabulary=info.vocabulary, healing=healing)
             return tree, allowed_ids(tree, healing)
+
+    def _healing(self) -> Healing:
+        request = self.request
+        return Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
 
     def _observe(self) -> None:
         if self._unobserved is not None:
@@ -226,7 +279,9 @@ class Decoding:
         return Certainty(rows, self.request.healing)
 
     def _decided(self) -> tuple[int, ...]:
-        return (*self.request.prompt, *self._tokens)
+        """All tokens so far, with the one that is tried."""
+        tried = () if self._weighing is None else (self._weighing.best,)
+        return (*self.request.prompt, *self._tokens, *tried)
 
     def _uncached(self) -> int:
         decided = self._decided()
