@@ -21,11 +21,11 @@ from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 
 LONGEST_PATH: Final = 103  # longest path of a Unix socket, in bytes, that every system allows
 _UNIX: Final = hasattr(socket, "AF_UNIX")
-_HEAVY: Final = ("torch", "transformers")
+_HEAVY: Final = ("torch", "transformers", "llama_cpp")
 _LIMITS: Final = ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_CPU", "RLIMIT_FSIZE")
 MODEL: Final = (
     *("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb"),
-    *("draft_models", "draft_memory_mb"),
+    *("llama_strict", "draft_models", "draft_memory_mb"),
 )
 """Settings of the shared model: fronts that differ in one of them have separate hosts."""
 FRONT: Final = ("drafter", "index_enabled", "context_enabled", "edits_model")  # settings of a front's runtime

@@ -250,6 +250,7 @@ class LlamaBackend:
     def _decode(self, count: int) -> None:
         self._batch.n_tokens = count
         self.model.log.errors.clear()
+        self.model.take_turn()
         self._check(api.llama_decode(self._context, self._batch))
 
     def _check(self, code: int) -> None:

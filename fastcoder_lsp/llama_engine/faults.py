@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +49,8 @@ class CrashRecord:
                 f"Use another model or engine. To try again, delete {self.path}.",
             )
 
-    def watch(self) -> object:
-        """Record crashes of this process from now on, until another record does; the result must be kept alive."""
+    def watch(self) -> Callable[[], object] | None:
+        """What has crashes of this process recorded here from its call on, until another's is called; keep it alive."""
         try:
             private_folder(self.path.parent)
             record = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -62,11 +63,14 @@ class CrashRecord:
             with suppress(OSError):
                 os.write(record, f"llama.cpp: {reason}\n".encode())
 
-        faulthandler.enable(record, all_threads=False)
         callback = _CALLBACK(failed)
-        with suppress(AttributeError):  # a build without it: the signal alone is recorded
-            libggml.ggml_set_abort_callback(callback)
-        return callback
+
+        def take_over() -> None:
+            faulthandler.enable(record, all_threads=False)
+            with suppress(AttributeError):  # a build without it: the signal alone is recorded
+                libggml.ggml_set_abort_callback(callback)
+
+        return take_over
 
     def _recent(self) -> list[str]:
         with suppress(OSError):

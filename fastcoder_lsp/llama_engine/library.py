@@ -35,7 +35,7 @@ class LibraryLog:
 
     def __init__(self) -> None:
         self.errors: list[str] = []
-        self.watcher: object = None  # what the library calls before it aborts
+        self.watcher: Callable[[], object] | None = None  # records crashes, for the model that computed last
         self._callback = api.llama_log_callback(self._take)
         os.environ["GGML_NO_BACKTRACE"] = "1"  # it calls a debugger, which prints to stdout
         api.llama_log_set(self._callback, ctypes.c_void_p(0))
@@ -51,7 +51,8 @@ class LibraryLog:
 class LlamaModel:
     """A GGUF's weights, or its vocabulary alone. Contexts over it are made by `backend`.
 
-    `repacks`: whether the CPU may have weights in an order that suits its products of four rows.
+    `repacks`: whether the CPU may have weights in an order that suits its products of four rows. `watch` has crashes
+    recorded as this model's.
 
     Raises:
         ModelInvalidError: the library cannot load the file.
@@ -66,9 +67,10 @@ class LlamaModel:
         gpu: bool = False,
         repacks: bool = True,
         words_only: bool = False,
+        watch: Callable[[], object] | None = None,
         loading: Callable[[float, str], object] = lambda _share, _what: None,
     ) -> None:
-        self.log, self._path = log, path
+        self.log, self._path, self._watch = log, path, watch
         self.pointer: Any = None
         self._settings = settings = api.llama_model_default_params()
         settings.n_gpu_layers = _ALL_LAYERS if gpu else 0
@@ -82,6 +84,7 @@ class LlamaModel:
         if self.pointer and bool(self._settings.use_extra_bufts) is repacks:
             return
         self.close()
+        self.take_turn()
         self._settings.use_extra_bufts = repacks
         with self.explained(f"llama.cpp cannot load {self._path}"):
             self.pointer = api.llama_model_load_from_file(str(self._path).encode(), self._settings)
@@ -90,6 +93,12 @@ class LlamaModel:
         self.vocabulary_pointer = api.llama_model_get_vocab(self.pointer)
         self.vocabulary = int(api.llama_vocab_n_tokens(self.vocabulary_pointer))
         self.rewinds = not (api.llama_model_is_recurrent(self.pointer) or api.llama_model_is_hybrid(self.pointer))
+
+    def take_turn(self) -> None:
+        """Have crashes recorded as this model's; several models of a process compute in turns."""
+        if self._watch is not None and self.log.watcher is not self._watch:
+            self.log.watcher = self._watch
+            self._watch()
 
     @contextmanager
     def explained(self, what: str) -> Iterator[None]:

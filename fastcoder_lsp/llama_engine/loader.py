@@ -42,10 +42,9 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
         require_memory(gguf.stat().st_size)
     crashes = CrashRecord.of(job.cache, f"{library_version()} {job.digest}")
     crashes.check()
-    library_log().watcher = crashes.watch()
     job.enter("weights")
     repacks = gpu or not job.options.llama_strict
-    model = LlamaModel(gguf, library_log(), gpu=gpu, repacks=repacks, loading=job.progress)
+    model = LlamaModel(gguf, library_log(), gpu=gpu, repacks=repacks, watch=crashes.watch(), loading=job.progress)
     try:
         return _engine(job, model, notes, gpu=gpu, threads=threads)
     except BaseException:

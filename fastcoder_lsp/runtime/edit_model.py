@@ -216,6 +216,7 @@ def _load(settings: Settings, progress: Progress) -> EditModel:
         kv_mb=KV_MB,
         gpu_memory_percent=settings.gpu_memory_percent,
         strict=settings.gpu_strict,
+        llama_strict=settings.llama_strict,
     )
     engine = load_engines(settings, files, options, cache, progress)
     try:

@@ -166,6 +166,23 @@ def test_a_model_that_crashed_the_library_twice_is_refused(tiny: Callable[..., M
         engines.load(files, engines.EngineOptions(kind="llama"), cache=tmp_path, progress=ignore)
 
 
+def test_a_crash_is_of_the_model_that_computed(tiny: Callable[..., ModelFiles], tmp_path: Path) -> None:
+    program = (
+        "import ctypes, sys; from pathlib import Path; from fastcoder_lsp import engine\n"
+        "from fastcoder_lsp.llama_engine import backend; from fastcoder_lsp.model.files import ModelFiles\n"
+        "cache, options = Path(sys.argv[1]), engine.EngineOptions(kind='llama', context=256, threads=1)\n"
+        "files = (ModelFiles('tiny', Path(each), 'test', '', f'{at}') for at, each in enumerate(sys.argv[2:]))\n"
+        "first, _ = [engine.load(each, options, cache=cache, progress=lambda *_: None) for each in files]\n"
+        "backend.api.llama_decode = lambda *_: ctypes.string_at(0)\n"
+        "first.prefill([1, 2, 3], lambda: False)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path), *(str(tiny(kind).folder) for kind in ("qwen2", "qwen3"))]
+    ended = subprocess.run(command, check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGSEGV
+    crashes = [CrashRecord.of(tmp_path, f"{library.library_version()} {number}") for number in range(2)]
+    assert ["Segmentation fault" in each.path.read_text() for each in crashes] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("ends", "reason"),
     [
@@ -177,7 +194,7 @@ def test_a_model_that_crashed_the_library_twice_is_refused(tiny: Callable[..., M
 def test_every_fatal_signal_is_recorded_as_a_crash(ends: str, reason: str, tmp_path: Path) -> None:
     program = (
         "import ctypes, sys; from pathlib import Path; from fastcoder_lsp.llama_engine.faults import CrashRecord\n"
-        f"kept = CrashRecord.of(Path(sys.argv[1]), 'model').watch()\n{ends}\n"
+        f"kept = CrashRecord.of(Path(sys.argv[1]), 'model').watch()\nkept()\n{ends}\n"
     )
     for _ in range(2):
         CrashRecord.of(tmp_path, "model").check()
