@@ -78,6 +78,7 @@ class EngineInfo:
     max_nodes: int
     notes: tuple[str, ...] = ()
     drafts: bool = True  # whether a rejected draft can be taken back
+    trees: bool = True  # whether drafts may branch
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.core.arrays import Float64s, Floats, Int64s
 from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.decode.tree import Allow, GuardedDrafter, Healing, Piece, allowed_ids, build_tree
+from fastcoder_lsp.decode.tree import Allow, GuardedDrafter, Healing, Piece, allowed_ids, build_tree, unbranched
 from fastcoder_lsp.decode.weighing import WEIGHED, Weighing
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.observe import Spans
@@ -241,6 +241,8 @@ class Decoding:
         with self.spans.measure("draft"):
             draft = self.drafter.propose(self._context(), max(room, 0))
             tree = build_tree(self._pending, draft, room=room, vocabulary=info.vocabulary, healing=healing)
+            if not info.trees:
+                tree = unbranched(tree)
             return tree, allowed_ids(tree, healing)
 
     def _healing(self) -> Healing:

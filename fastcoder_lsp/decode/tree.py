@@ -98,6 +98,26 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
     return DraftTree(tuple(tokens), tuple(parents), len(pending), tuple(sources), tuple(matches))
 
 
+def unbranched(tree: DraftTree) -> DraftTree:
+    """The longest chain of a tree, for engines whose drafts may not branch; of a sampled tree the pending tokens."""
+    depths, node = tree.depths(), tree.pending - 1
+    if depths[-1] == len(tree) - 1:
+        return tree
+    kept = list[int]()
+    node = node if tree.draws else depths.index(max(depths))
+    while node >= 0:
+        kept.append(node)
+        node = tree.parents[node]
+    kept.reverse()
+    return DraftTree(
+        tuple(tree.tokens[node] for node in kept),
+        tuple(range(-1, len(kept) - 1)),
+        tree.pending,
+        tuple(tree.sources[node] for node in kept),
+        tuple(tree.matches[node] for node in kept),
+    )
+
+
 def _is_sound(draft: Draft, room: int, vocabulary: int) -> bool:
     """Whether the draft needs no repair: true of good drafters, and checked in a quarter of the time."""
     tokens, parents = draft.tokens, draft.parents

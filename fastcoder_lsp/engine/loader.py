@@ -75,7 +75,9 @@ def _llama_is_quicker(job: LoadJob, notes: list[str]) -> bool:
     return verdict.chosen == "llama"
 
 
-def engine_of(backend: Backend, job: LoadJob, notes: list[str], *, drafts: bool = True) -> TreeEngine:
+def engine_of(
+    backend: Backend, job: LoadJob, notes: list[str], *, drafts: bool = True, trees: bool = True
+) -> TreeEngine:
     """The engine around a backend."""
     return TreeEngine(
         backend,
@@ -89,6 +91,7 @@ def engine_of(backend: Backend, job: LoadJob, notes: list[str], *, drafts: bool 
             max_nodes=MAX_NODES,
             notes=tuple(notes),
             drafts=drafts,
+            trees=trees,
         ),
     )
 

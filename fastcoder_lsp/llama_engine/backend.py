@@ -39,6 +39,7 @@ class WidthClass:
 
     A prefill's `chunk` is not of the class. `plain_cache`: keys and values in bfloat16, for which the library's CPU
     code has one kernel of attention, else in float16. `repacks`: the CPU may order weights for products of four rows.
+    `trees`: drafts may branch.
     """
 
     quantum: int
@@ -46,6 +47,7 @@ class WidthClass:
     chunk: int
     plain_cache: bool = False
     repacks: bool = True
+    trees: bool = True
 
 
 class LlamaBackend:

@@ -70,9 +70,12 @@ def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, thr
         widths = _class_of(job, opened, gpu=gpu, threads=threads)
         if widths is None:
             notes.append("text may differ from plain decoding: here no width of passes gives each row the same bits")
-    backend = opened(widths or free, job.capacity)
+    if widths is not None and not widths.trees:
+        notes.append("drafts do not branch: here a row's bits depend on where in the cache the tokens before it lie")
+    widths = widths or free
+    backend = opened(widths, job.capacity)
     backend.measure_cells()
-    return engine_of(backend, job, notes, drafts=model.rewinds)
+    return engine_of(backend, job, notes, drafts=model.rewinds, trees=widths.trees)
 
 
 def _class_of(job: LoadJob, opened: Opened, *, gpu: bool, threads: int) -> WidthClass | None:

@@ -26,8 +26,9 @@ ON_CPU = tuple(
     for quantum, most in _CPU_WIDTHS
 )
 """In the file's order, up to 7 rows have the kernel of a single one for most kinds of weights; else more rows do."""
-ON_GPU = tuple(WidthClass(width, width, _GPU_CHUNK) for width in (16, 32, 64))
-"""One width alone: a GPU's kernels cut their sums by the number of rows."""
+ON_GPU = tuple(WidthClass(width, width, _GPU_CHUNK, trees=trees) for trees in (True, False) for width in (16, 32, 64))
+"""One width alone: a GPU's kernels cut their sums by the number of rows. Sums over a text are cut by the cache's cells,
+where a branch lies behind others."""
 FREE_ON_CPU, FREE_ON_GPU = WidthClass(1, 128, _CHUNK), WidthClass(1, 512, _GPU_CHUNK)  # without any promise
 TEXT, SHORT = 600, 40
 """Tokens of the trial's text: on a GPU attention cuts its sums by the text's length."""
@@ -37,13 +38,13 @@ _YIELD, _TIMES, _GAIN, _MOST_S = {1: 1.0, 8: 2.5}, 3, 0.95, 60.0
 """Rows of the timed steps and the tokens that such a step gives, how often, which share of a time is a gain, and how
 many seconds pass until the first class that holds is good enough."""
 
-_FIELDS = ("quantum", "most", "repacks")  # what is recorded of a class
+_FIELDS = ("quantum", "most", "repacks", "trees")  # what is recorded of a class
 
 Open = Callable[[WidthClass], LlamaBackend]
 
 
 def find_class(classes: Sequence[WidthClass], open_backend: Open, text: int) -> WidthClass | None:
-    """The class with the quickest token whose rows are the same bits alone, in chains and in trees; None without one.
+    """The class of the quickest token whose rows are the same bits alone, in chains and trees; None if none is.
 
     Of each order of weights two are timed: one that fills nothing up, and the narrowest of those that do. After
     `_MOST_S` seconds no further class is tried beside one that holds.
@@ -84,7 +85,8 @@ def holds(backend: LlamaBackend, text: int) -> bool:
     expected = np.concatenate([_rows(backend, [token], [-1], text + row) for row, token in enumerate(path)])
     if not _same(_rows(backend, path, range(-1, _ROWS - 1), text), expected):
         return False
-    for size in (2 * _ROWS, 4 * _ROWS):
+    kept = list(range(_ROWS))
+    for size in (2 * _ROWS, 4 * _ROWS) if backend.widths.trees else ():
         nodes, parents, kept = _hidden(path, size, rng, backend.vocabulary)
         if not _same(_rows(backend, nodes, parents, text)[kept], expected):
             return False
@@ -130,7 +132,7 @@ def recorded(
     """The class that an earlier start found on this `machine` with this model; else that of `find`, recorded."""
     path = cache / "tuning" / f"llama-{hashlib.sha256(machine.encode()).hexdigest()[:16]}.json"
     known = read_json(path)
-    if "repacks" in known:
+    if _FIELDS[-1] in known:
         wanted = [known.get(each) for each in _FIELDS]
         return next((each for each in classes if [getattr(each, field) for field in _FIELDS] == wanted), None)
     found = find()

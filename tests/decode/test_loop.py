@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,21 @@ def plain(asked: DecodeRequest) -> Decoded:
     return decode(FakeEngine(), NoDrafter(), asked, lambda: False)
 
 
+class ChainEngine(FakeEngine):
+    """An engine whose drafts may not branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.info = replace(self.info, trees=False)
+
+    def step(self, tree: DraftTree, *details: Any, **more: Any) -> Verified:
+        assert tree.parents == tuple(range(-1, len(tree) - 1))
+        return super().step(tree, *details, **more)
+
+
+ENGINES = pytest.mark.parametrize("made", [FakeEngine, ChainEngine])
+
+
 class Scripted(NoDrafter):
     """A drafter that says what it was told to, step by step, right or wrong."""
 
@@ -83,10 +99,13 @@ def draft_of(pairs: list[tuple[int, int]], *, named: bool) -> Draft:
     return Draft(tokens, parents, ("x",) * len(pairs), tuple(range(len(pairs)))) if named else Draft(tokens, parents)
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.lists(draft_strategy(), max_size=24))
-def test_any_draft_leaves_the_output_alone(prompt: list[int], drafts: list[Draft]) -> None:
+@ENGINES
+@given(prompt=st.lists(st.integers(0, 3), min_size=1, max_size=40), drafts=st.lists(draft_strategy(), max_size=24))
+def test_any_draft_leaves_the_output_alone(
+    prompt: list[int], drafts: list[Draft], made: Callable[[], FakeEngine]
+) -> None:
     asked = request(tuple(prompt))
-    drafted, expected = decode(FakeEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
+    drafted, expected = decode(made(), Scripted(drafts), asked, lambda: False), plain(asked)
     assert (drafted.tokens, drafted.text, drafted.finish) == (expected.tokens, expected.text, expected.finish)
 
 
@@ -124,10 +143,13 @@ def oracle(asked: DecodeRequest) -> list[Draft]:
     return drafts
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 12))
-def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_after: int) -> None:
+@ENGINES
+@given(prompt=st.lists(st.integers(0, 3), min_size=1, max_size=30), stop_after=st.integers(1, 12))
+def test_right_drafts_save_steps_and_change_nothing(
+    prompt: list[int], stop_after: int, made: Callable[[], FakeEngine]
+) -> None:
     asked = request(tuple(prompt), cut=lambda text: stop_after if len(text) >= stop_after else None, nodes=40)
-    expected, engine = plain(asked), FakeEngine()
+    expected, engine = plain(asked), made()
     result = decode(engine, Scripted(oracle(asked)), asked, lambda: False)
     assert (result.text, result.tokens, result.finish) == (expected.text, expected.tokens, expected.finish)
     assert result.counts.steps <= expected.counts.steps

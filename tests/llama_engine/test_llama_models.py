@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp import engine as engines
+from fastcoder_lsp.cli.doctor.machine import _gpu_without_torch
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine import loader as engine_loader
 from fastcoder_lsp.engine.job import LoadJob
@@ -21,11 +23,12 @@ from fastcoder_lsp.llama_engine.faults import CrashRecord
 from fastcoder_lsp.llama_engine.vocabulary import read
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.prompt import template_of
+from fastcoder_lsp.runtime.edit_model import load_edit_model
 from fastcoder_lsp.runtime.load import load_model
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import make_model
 from tests.llama_engine.conftest import OpenTiny
-from tests.llama_engine.tiny_ggufs import KINDS
+from tests.llama_engine.tiny_ggufs import KINDS, write_kind
 from tests.prompt.toy_tokenizers import SAMPLE
 
 TEXT = SAMPLE[:2000] + "<|fim_prefix|> ß 語 \U0001f642 \x00 abab\r\n\t"
@@ -97,6 +100,7 @@ def test_a_trial_is_of_the_gpu_that_the_library_names(monkeypatch: pytest.Monkey
     version, _, name = library.gpu_name().partition(" ")
     assert version == library.library_version()
     assert name
+    assert name in _gpu_without_torch().text
 
 
 def test_it_says_where_drafts_may_change_the_text(open_tiny: OpenTiny) -> None:
@@ -128,6 +132,18 @@ def test_a_damaged_file_is_an_error_with_the_librarys_words(tiny: Callable[..., 
     damaged = ModelFiles("tiny", tmp_path, "test", "", "damaged")
     with pytest.raises(ModelInvalidError, match=r"llama\.cpp cannot load"):
         engines.load(damaged, engines.EngineOptions(kind="llama"), cache=tmp_path, progress=ignore)
+
+
+@pytest.mark.parametrize("name", ["sweep-next-edit-0.5b", "zeta-2"])
+def test_it_runs_edit_models(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    path = write_kind(tmp_path / f"{name}.gguf", "qwen2")
+    settings = Settings(engine="llama", llama_strict=False, edits_model=str(path), threads=1)
+    model = load_edit_model(settings, threading.Event())
+    assert model.engines.info.name == "llama"
+    assert "llama.strict is off" in model.engines.info.notes[0]
+    assert name.startswith(model.format.name.removesuffix("-v1"))
+    model.engines.close()
 
 
 def test_documents_have_caches_of_their_own(tiny: Callable[..., ModelFiles], tiny_folder: Path) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.config.environment import forced_kind, usable_cores
+from fastcoder_lsp.config.environment import forced_kind, missing_packages, usable_cores
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import InstallationError
+from fastcoder_lsp.extensions import LLAMA
 
 LOW_MEMORY_BYTES = 2 << 30
 FEW_WATCHES_SHARE = 0.9
@@ -77,12 +78,9 @@ def check_gpu() -> Check:
     try:
         import torch
     except Exception:  # noqa: BLE001 the check of the packages reports it
-        text = (
-            f"an NVIDIA GPU with {size_text(driver)}, unused without torch"
-            if driver
-            else "none; the model runs on the CPU"
-        )
-        return Check("gpu", "note" if driver else "ok", text)
+        if not driver:
+            return _gpu_without_torch()
+        return Check("gpu", "note", f"an NVIDIA GPU with {size_text(driver)}, unused without torch")
     if torch.cuda.is_available():
         name = torch.cuda.get_device_name(0)
         return Check("gpu", "ok", f"{name}, {size_text(driver)}", details={"name": name, "memory_bytes": driver})
@@ -92,7 +90,17 @@ def check_gpu() -> Check:
         return Check("gpu", "wrong", f"{text}: {build}", "Install torch as https://pytorch.org says for your driver.")
     if torch.backends.mps.is_available():
         return Check("gpu", "note", "Apple silicon through MPS", "`auto` uses it only where a test found it faster.")
-    return Check("gpu", "ok", "none; the model runs on the CPU")
+    return _gpu_without_torch()
+
+
+def _gpu_without_torch() -> Check:
+    """The GPU that llama.cpp's installed build can use, if any."""
+    found = ""
+    if not missing_packages(*LLAMA.packages):
+        with suppress(Exception):  # a broken library fails in any way, and tells it where a model is loaded
+            found = LLAMA.load("the engine llama").gpu_name()
+    build, _, name = found.partition(" ")
+    return Check("gpu", "ok", f"{name}, by llama.cpp ({build})" if found else "none; the model runs on the CPU")
 
 
 def check_processor() -> Check:
