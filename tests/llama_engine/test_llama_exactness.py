@@ -2,13 +2,19 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
+import llama_cpp.llama_cpp as api
 import numpy as np
 import pytest
 
+from fastcoder_lsp import engine as engines
 from fastcoder_lsp.core import GREEDY, Draft, DraftContext, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
+from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.llama_engine import widths
 from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
 from fastcoder_lsp.llama_engine.library import LlamaModel, library_log
 from fastcoder_lsp.llama_engine.widths import find_class
@@ -89,6 +95,27 @@ def test_what_the_cache_held_changes_no_token(kind: str, open_tiny: OpenTiny) ->
     assert plain(engine, request()) == plain(fresh, request())
 
 
+@pytest.mark.parametrize("kind", ["qwen3", "qwen35"])
+@pytest.mark.parametrize("fails", [1, 2, 9])
+def test_a_failed_pass_costs_one_decode(
+    kind: str, fails: int, open_tiny: OpenTiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where memory ends: of a prompt's first pass or second one, or of a step with drafts."""
+    engine, passes = open_tiny(kind), 0
+    expected, real = plain(engine, request()), api.llama_decode
+
+    def failing(context: object, batch: object) -> int:
+        nonlocal passes
+        passes += 1
+        return -2 if passes == fails else int(real(context, batch))
+
+    monkeypatch.setattr(api, "llama_decode", failing)
+    engine.prefill((), lambda: True)
+    with pytest.raises(ResourceError, match="code -2"):
+        decode(engine, Prophet(expected), request(nodes=4), lambda: False)
+    assert decode(engine, Prophet(expected), request(nodes=4), lambda: False).tokens == expected
+
+
 def test_passes_of_a_real_class_give_each_row_the_same_bits(open_tiny: OpenTiny) -> None:
     engine, chance = open_tiny("qwen2"), random.Random(4)
     logits = []
@@ -137,3 +164,20 @@ def test_of_the_classes_that_hold_the_quickest_is_taken(
     assert found is not None
     assert (found.quantum, found.repacks) == quick
     assert [(each.quantum, each.repacks) for each in tried] == timed
+
+
+def test_drafts_do_not_branch_where_chains_alone_are_exact(
+    tiny: Callable[..., ModelFiles], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second start reads what the first one found."""
+    classes, real = tuple(replace(each, trees=trees) for trees in (True, False) for each in widths.ON_CPU), widths.holds
+    monkeypatch.setattr(widths, "ON_CPU", classes)
+    for holds in (lambda backend, text: real(backend, text) and not backend.widths.trees, None):
+        monkeypatch.setattr(widths, "holds", holds)
+        options = engines.EngineOptions(kind="llama", context=256, threads=1)
+        engine = engines.load(tiny("qwen2"), options, cache=tmp_path, progress=lambda _share, _what: None)
+        assert not engine.info.trees
+        assert "do not branch" in engine.info.notes[0]
+        expected = plain(engine, request())
+        assert decode(engine, Prophet(expected), request(), lambda: False).tokens == expected
+        engine.close()
