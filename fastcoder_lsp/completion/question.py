@@ -18,7 +18,7 @@ from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import BudgetMs, Moment, Natural, Short
-from fastcoder_lsp.core.chances import LeastChances
+from fastcoder_lsp.core.chances import FEWEST_SHOWN, LeastChances
 from fastcoder_lsp.syntax import Region
 from fastcoder_lsp.workspace.paths import path_of
 
@@ -90,8 +90,9 @@ class Quiet:
         return {"comment": self.comments, "string": self.strings, "prose": self.prose}.get(region, "always") != "always"
 
     def is_short(self, text: str) -> bool:
-        """Whether a text is too short to be worth showing."""
-        return len("".join(text.split())) < self.min_characters
+        """Whether a text is too short to be worth showing; `eager` shows any, and the rest of a shown one stays."""
+        fewest = FEWEST_SHOWN if self.limits.first > 0 else 0
+        return len("".join(text.split())) < max(self.min_characters, fewest)
 
 
 def quiet_of(settings: Settings, *, snoozed: bool = False) -> Quiet:

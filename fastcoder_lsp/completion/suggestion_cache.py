@@ -251,5 +251,7 @@ class SuggestionCache:
 
 
 def _in_lines(question: Question, text: CachedSuffix) -> CachedSuffix:
-    quiet, after = question.policy.quiet, question.place.after
-    return text.sure(quiet.limits, after).first_lines(quiet.lines, after)
+    quiet, place = question.policy.quiet, question.place
+    shown = text.sure(quiet.limits, place.after).first_lines(quiet.lines, place.after)
+    is_whole = text.text[len(shown.text) :][:1] in {"", "\n"}
+    return shown.apart(place) if is_whole else shown

@@ -12,9 +12,11 @@ from fastcoder_lsp.core.bounds import Natural, Short
 from fastcoder_lsp.core.chances import UNKNOWN, Chances, LeastChances
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import PerDocument
+from fastcoder_lsp.syntax import CLOSER_OF, indent
 
 TYPED_BY_EDITORS = ")]}>\"'`"
 MOST_CHARACTERS = 2_000_000  # bound on the texts that a document's suggestions were made for
+_ABOVE = 8_000  # characters in which the line of an opening bracket is looked for
 _NEAR = 48  # characters left of a place that identify it after edits elsewhere
 _FAR = 400  # after so many typed characters a suggestion says nothing about its place any more
 _AT_REST_MS = 20_000.0  # a dismissal expires after this time
@@ -64,6 +66,18 @@ class CachedSuffix:
         if not 0 < most < len(lines):
             return self
         return self._until(len(self.text[:begin] + "\n".join(lines[:most]).rstrip()), after)
+
+    def apart(self, place: CursorContext) -> "CachedSuffix":
+        """This text, which ends with a line, so that a closing bracket right of the cursor goes below it."""
+        own, opened, closer = place.before.rpartition("\n")[2], place.before[-1:], place.after[:1]
+        between = CLOSER_OF.get(opened) == closer and self.text.lstrip(" \t").startswith("\n")
+        alone = not own.strip() and closer in CLOSER_OF.values()
+        if self.replaces or not (between or alone) or not self.text.rpartition("\n")[2].strip():
+            return self
+        first = indent(self.text.lstrip("\n").partition("\n")[0]) if between else own + indent(self.text)
+        above = reversed(place.before[-_ABOVE:].split("\n"))
+        opening = next((indent(line) for line in above if line.strip() and len(indent(line)) < len(first)), None)
+        return self if opening is None else replace(self, text=f"{self.text}\n{opening}")
 
     def _until(self, length: int, after: str) -> "CachedSuffix":
         """Its first `length` characters."""

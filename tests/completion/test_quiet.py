@@ -149,12 +149,38 @@ def test_lines_beyond_the_limit_follow_after_acceptance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "shown", "replaces"), [("a, b):\n    pass", "a, b):", 1), ("a,\n    b)", "a,", 0)], ids=["closed", "open"]
+    ("says", "shown", "replaces"),
+    [("a, b):\n    pass", "a, b):", 1), ("name,\n    b)", "name,", 0)],
+    ids=["closed", "open"],
 )
 def test_an_editors_closing_bracket_stays_until_its_line(says: str, shown: str, replaces: int) -> None:
     simulation = Simulation(script(f"f({says}\n\n", START), policy({"quiet.lines": 1}), after=")\n")
     first = answer(simulation, START + "f(")
     assert (first.text, first.end - first.start) == (shown, replaces)
+
+
+@pytest.mark.parametrize(("show", "is_shown"), [("balanced", False), ("sure", False), ("eager", True)])
+def test_a_text_that_saves_no_key_comes_by_key_only(show: str, is_shown: bool) -> None:
+    simulation = Simulation(script("nt\n", "total: i"), policy({"quiet.show": show}), after="\n")
+    assert answer(simulation, "total: i").text == ("nt" if is_shown else "")
+    assert answer(simulation, "total: i", invoked=True).text == "nt"
+
+
+OPENED = "  f(a) {"
+BODY = "\n    one();\n    two();\n  }"
+
+
+@pytest.mark.parametrize(
+    ("after", "lines", "shown", "replaces"),
+    [("}\n", 1, "\n    one();\n  ", 0), ("}\n", 0, BODY, 1), ("\n", 1, "\n    one();", 0)],
+    ids=["a part", "all", "no closer"],
+)
+def test_a_closing_bracket_goes_below_the_lines_of_its_pair(after: str, lines: int, shown: str, replaces: int) -> None:
+    simulation = Simulation(script(f"{BODY}\n\n", OPENED), policy({"quiet.lines": lines}), after)
+    first = answer(simulation, OPENED, language="javascript")
+    assert (first.text, first.end - first.start) == (shown, replaces)
+    if first.text.endswith("  "):  # accepted, the text goes on in the same way
+        assert answer(simulation, OPENED + shown, language="javascript").text == "  two();\n  "
 
 
 @pytest.mark.parametrize(
