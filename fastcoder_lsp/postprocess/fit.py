@@ -62,7 +62,8 @@ def fit(text: str, around: TextAround) -> str:
         line = body.partition("\n")[0]
         body = line if covered(line, around) == len(right) else body  # what it says below may stand there
     tail = text[len(body) :] if "\n" in body else text[len(body) :].partition("\n")[0]
-    stands = right.startswith(body) and not in_word(body, right[len(body) :])
+    said = (right, right.lstrip("!~"))
+    stands = any(one.startswith(body) and not in_word(body, one[len(body) :]) for one in said)
     if stands or (not tail and _repeats(body, right, around)):
         return ""
     if "\n" in text[len(body) :] and "\n" not in body and wordy(right[covered(body, around) :][:1]):
