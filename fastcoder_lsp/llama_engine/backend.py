@@ -115,13 +115,13 @@ class LlamaBackend:
         size = api.llama_state_seq_get_size(other._context, _TEXT)
         buffer = (ctypes.c_uint8 * size)()
         api.llama_state_seq_get_data(other._context, buffer, size, _TEXT)
-        self._forget()
+        self._forget_cells()
         if api.llama_state_seq_set_data(self._context, buffer, size, _TEXT):
             self._tokens, self._held = list(other._tokens), other._held
             self._cut(stop)
         else:
-            self._tokens = other._tokens[:stop]
             self._forget_cells()
+            self._tokens = other._tokens[:stop]
 
     def forward(self, rows: Rows) -> Floats | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
@@ -152,20 +152,18 @@ class LlamaBackend:
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
         """Keep the slots `cached + path[i]`: those in order with their cells, the others owed."""
-        tree = self._tree
+        tree, in_order = self._tree, next((index for index, node in enumerate(path) if node != index), len(path))
         if tree is None:  # a chain: its accepted rows are its first ones
             kept = [self._tokens[cached + node] for node in path]
-            in_order = next((index for index, node in enumerate(path) if node != index), len(path))
             self._cut(cached + in_order)
-            self._tokens[cached:] = kept
-            return
-        in_order = next((index for index, node in enumerate(path) if node != index), len(path))
-        if in_order and (sequence := tree.first_leaf(in_order - 1)) != _TEXT:
-            api.llama_memory_seq_rm(self._memory, _TEXT, cached, -1)
-            api.llama_memory_seq_cp(self._memory, sequence, _TEXT, cached, cached + in_order)
-        self._held = cached + in_order
-        self._close_tree()
-        self._tokens[cached:] = [tree.token(node) for node in path]
+        else:
+            kept = [tree.tokens[tree.owed + node] for node in path]
+            if in_order and (sequence := tree.sequences[tree.owed + in_order - 1][0]) != _TEXT:
+                api.llama_memory_seq_rm(self._memory, _TEXT, cached, -1)
+                api.llama_memory_seq_cp(self._memory, sequence, _TEXT, cached, cached + in_order)
+            self._held = cached + in_order
+            self._close_tree()
+        self._tokens[cached:] = kept
 
     def close(self) -> None:
         """Free the memory; the weights' too, if this is the first backend over them."""
@@ -253,10 +251,7 @@ class LlamaBackend:
         self._batch.n_tokens = count
         self.model.log.errors.clear()
         self.model.take_turn()
-        self._check(api.llama_decode(self._context, self._batch))
-
-    def _check(self, code: int) -> None:
-        if code == 0:
+        if not (code := api.llama_decode(self._context, self._batch)):
             return
         self._forget_cells()
         if code == _NO_CELLS:
@@ -297,10 +292,6 @@ class LlamaBackend:
             api.llama_memory_seq_rm(self._memory, _TEXT, self._held, -1)
             self._tree = None
 
-    def _forget(self) -> None:
-        self._tokens.clear()
-        self._forget_cells()
-
     def _forget_cells(self) -> None:
         """Empty the library's cache: the whole text is owed."""
         api.llama_memory_clear(self._memory, False)
@@ -336,10 +327,3 @@ class _BatchPlan:
             leaves=len(ends),
             owed=len(owed),
         )
-
-    def token(self, node: int) -> int:
-        return self.tokens[self.owed + node]
-
-    def first_leaf(self, node: int) -> int:
-        """The first sequence that holds a node."""
-        return self.sequences[self.owed + node][0]

@@ -10,17 +10,11 @@ from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import engine_of
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.llama_engine import library
 from fastcoder_lsp.llama_engine import widths as trial
 from fastcoder_lsp.llama_engine.backend import LlamaBackend, WidthClass
 from fastcoder_lsp.llama_engine.faults import CrashRecord
-from fastcoder_lsp.llama_engine.library import (
-    LlamaModel,
-    can_use_gpu,
-    device_name,
-    gpu_name,
-    library_log,
-    library_version,
-)
+from fastcoder_lsp.llama_engine.library import LlamaModel, gpu_name, library_version
 from fastcoder_lsp.model.files import gguf_of
 from fastcoder_lsp.model.machine import require_memory
 
@@ -37,14 +31,16 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
             f"the engine llama runs GGUF files, and {job.name} is none",
             "Name a .gguf file or a repository that has one, or use the engine auto.",
         )
-    gpu, threads = can_use_gpu(), job.options.threads or default_threads()
+    gpu, threads = library.can_use_gpu(), job.options.threads or default_threads()
     if not gpu:
         require_memory(gguf.stat().st_size)
     crashes = CrashRecord.of(job.cache, f"{library_version()} {job.digest}")
     crashes.check()
     job.enter("weights")
     repacks = gpu or not job.options.llama_strict
-    model = LlamaModel(gguf, library_log(), gpu=gpu, repacks=repacks, watch=crashes.watch(), loading=job.progress)
+    model = LlamaModel(
+        gguf, library.library_log(), gpu=gpu, repacks=repacks, watch=crashes.watch(), loading=job.progress
+    )
     try:
         return _engine(job, model, notes, gpu=gpu, threads=threads)
     except BaseException:
@@ -53,7 +49,7 @@ def load(job: LoadJob, notes: list[str]) -> TreeEngine:
 
 
 def _engine(job: LoadJob, model: LlamaModel, notes: list[str], *, gpu: bool, threads: int) -> TreeEngine:
-    device = device_name(gpu=gpu, threads=threads, strict=job.options.llama_strict)
+    device = library.device_name(gpu=gpu, threads=threads, strict=job.options.llama_strict)
 
     def opened(widths: WidthClass, capacity: int) -> LlamaBackend:
         model.order(repacks=widths.repacks)
