@@ -44,7 +44,7 @@ class Options(DraftOptions):
     """Record what the model says to each task once, then replay drafters over it.
 
     Nodes are rows verified in one pass, the root included. Warm: tasks in the order of their file, the caches keep what
-    the earlier ones left. D_c is the standard library alone; the target's body is in no index and no prompt.
+    the earlier ones left. The target's body is in no index of ours and no prompt.
     """
 
     nodes: int = option("rows of one verification", 64, metavar="N")

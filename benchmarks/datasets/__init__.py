@@ -78,7 +78,7 @@ class TaskSet:
 
 
 def load_functions(folder: Path) -> TaskSet:
-    """Read `tasks.jsonl` and the Python files of `repos.tar.gz`; raises UsageError where they are not there."""
+    """Read `tasks.jsonl` and the code of `repos.tar.gz`; raises UsageError where they are not there."""
     try:
         lines = (folder / "tasks.jsonl").read_text(encoding="utf-8").splitlines()
         packed = (folder / "repos.tar.gz").read_bytes()
@@ -92,7 +92,7 @@ def load_functions(folder: Path) -> TaskSet:
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for member in archive:
             repo, _, path = member.name.removeprefix("./").partition("/")
-            content = archive.extractfile(member) if member.isfile() and path.endswith(".py") else None
+            content = archive.extractfile(member) if member.isfile() and Path(path).suffix in _SUFFIXES else None
             if content is not None:
                 files.setdefault(repo, {})[path] = content.read().decode("utf-8", errors="replace")
     return TaskSet(tuple(tasks), files)

@@ -1,8 +1,8 @@
 """Drafters by name, tasks and a model to draft for with their datastores, a decode timed with and without a drafter.
 
-The one door to the drafters' registry. D_r is a task's repository without the target's body, D_c the standard library
-alone. Both are built in memory, and never written into a user's index; D_c's tokens are kept between runs. Times are
-without the prefill.
+The one door to the drafters' registry. D_r is a task's repository without the target's body, D_c the standard library,
+built in memory too and its tokens kept between runs, or corpora by name. Neither is written into a user's index. Times
+are without the prefill.
 """
 
 import statistics
@@ -30,10 +30,11 @@ from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter, Pin, Pinned, Trained, load_trained
-from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, table_of
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller, require_tuned, specifications, warm_up
 from fastcoder_lsp.engine.int8.linear import packed_linear
+from fastcoder_lsp.index.corpus import Corpora
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part, liveness
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.model import skip_sets
@@ -67,6 +68,11 @@ def drafter_names(text: str) -> list[str]:
         else:
             names.append(part)
     return names
+
+
+def corpus_names(text: str | None) -> list[str] | None:
+    """Corpora by `,`; `none` names no corpus; None stands for the standard library."""
+    return None if text is None else [name for name in text.split(",") if name != "none"]
 
 
 def all_names(trained: Trained, smaller: int = 0) -> list[str]:
@@ -196,6 +202,11 @@ class TaskOptions(Reported):
     draft_model: list[str] = option(
         "a smaller model, for drafters that draft by one; may be given several times", [], metavar="NAME"
     )
+    corpora: str | None = option(
+        "corpora that are D_c, by `,`, or `none`; they must hold no task's file (default: the standard library)",
+        None,
+        metavar="NAMES",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,31 +218,31 @@ class DraftOptions(TaskOptions):
 
 
 class TaskStores:
-    """D_r of any task and D_c, whose tokens are kept in the folder `cache`."""
+    """D_r of any task and D_c: `corpora`, or the standard library, whose tokens are kept in the folder `cache`."""
 
-    def __init__(self, tokenizer: Tokenizer, tasks: TaskSet, cache: Path) -> None:
-        self._tokenizer, self._tasks, self._cache = tokenizer, tasks, cache
+    def __init__(self, tokenizer: Tokenizer, tasks: TaskSet, cache: Path, corpora: Sequence[str] | None = None) -> None:
+        self._tokenizer, self._tasks, self._cache, self._corpora = tokenizer, tasks, cache, corpora
         self._repositories: dict[str, Part] = {}
-        self._frozen: dict[TableShape, FrozenTable] = {}
+        self._frozen: dict[TableShape, FrozenTable | None] = {}
         self._pinned: tuple[str, Pinned] = ("", Pinned())
 
     def pin(self, task: FunctionTask) -> Pinned:
         """D_r without the task's body, and D_c."""
         if self._pinned[0] != task.id:
-            self._pinned = task.id, Pinned(self._repository(task), self._common, (hash(task.id),), self.frozen)
+            self._pinned = task.id, replace(self.common(), repository=self._repository(task))
         return self._pinned[1]
 
     def common(self) -> Pinned:
         """D_c without a repository."""
-        return Pinned(None, self._common, (0,), self.frozen)
+        return Pinned(None, Searcher(self._common) if self._common else None, (0,), self.frozen)
 
-    def frozen(self, shape: TableShape) -> FrozenTable:
+    def frozen(self, shape: TableShape) -> FrozenTable | None:
         if shape not in self._frozen:
-            self._frozen[shape] = build(self._corpus.tokens_N, shape)
+            self._frozen[shape] = table_of(self._common, self._cache / "bench", self._tokenizer.identity, shape)
         return self._frozen[shape]
 
     def corpus_tokens(self) -> int:
-        return self._corpus.size
+        return sum(len(entry.part.tokens_N) for snapshot in self._common for entry in snapshot.parts)
 
     def _repository(self, task: FunctionTask) -> Searcher:
         part = self._repositories.get(task.repo)
@@ -255,11 +266,13 @@ class TaskStores:
         )
 
     @cached_property
-    def _common(self) -> Searcher:
-        return Searcher([StoreSnapshot((LivePart(self._corpus, frozenset(), None, recent=False),), 1)])
+    def _common(self) -> tuple[StoreSnapshot, ...]:
+        if self._corpora is None:
+            return (StoreSnapshot((LivePart(self._library(), frozenset(), None, recent=False),), 1),)
+        built = Corpora(self._cache)
+        return tuple(built.open(name, self._tokenizer.identity).pin() for name in self._corpora)
 
-    @cached_property
-    def _corpus(self) -> Part:
+    def _library(self) -> Part:
         """The standard library, tokenised once; later runs read its tokens."""
         name = f"stdlib-{sysconfig.get_python_version()}-{self._tokenizer.identity}.npy"
         path = self._cache / "bench" / name
@@ -356,7 +369,7 @@ def load_parts(options: TaskOptions) -> TaskParts:
         tasks=read,
         chosen=spread(read.tasks, options.limit),
         model=found,
-        stores=TaskStores(found.tokenizer, read, found.cache),
+        stores=TaskStores(found.tokenizer, read, found.cache, corpus_names(options.corpora)),
         engine=lambda: found.engine(options.engine, CONTEXT, strict=options.strict, free=options.free),
         identity=f"{found.files.digest} {options.engine}",
         trained=load_trained(found.files.folder, found.files.digest),

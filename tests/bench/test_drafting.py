@@ -1,6 +1,7 @@
 """The drafting benchmarks' own arithmetic: where a body ends, what a replay accepts, what a recording keeps."""
 
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -8,14 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks.datasets import FunctionTask, TaskSet
-from benchmarks.drafting import TaskParts
+from benchmarks.drafting import TaskParts, TaskStores
 from benchmarks.drafting.traces import replay
 from benchmarks.exactness import prompts
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import make, specifications
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.index.corpus import Corpora
 from tests.draft.toys import RepetitiveEngine
+from tests.index.toy_encoder import ToyEncoder
 
 TRAITS = {name: known.traits for name, known in specifications().items()}
 
@@ -56,3 +59,17 @@ def test_exactness_names_the_size_of_files_that_it_needs() -> None:
     parts = cast("TaskParts", SimpleNamespace(tasks=TASKS))
     with pytest.raises(UsageError, match="more than 400 characters"):
         next(prompts(parts, 1, seed=0))
+
+
+def test_common_code_is_that_of_the_corpora_that_are_named(tmp_path: Path) -> None:
+    encoder, text = ToyEncoder(), "common code\n"
+    Corpora(tmp_path).build("mine", (), [("a.py", text)], encoder)
+    stores = TaskStores(encoder, TASKS, tmp_path, ["mine"])
+    tokens = encoder.encode(text)
+    assert stores.corpus_tokens() >= len(tokens)
+    for pinned in (stores.common(), stores.pin(TASKS.tasks[0])):
+        assert pinned.corpus is not None
+        assert pinned.corpus.longest(tokens[:-1], len(tokens)) == (len(tokens) - 1, 1)
+    assert TaskStores(encoder, TASKS, tmp_path, []).common().corpus is None
+    with pytest.raises(UsageError, match="no corpus 'other'"):
+        TaskStores(encoder, TASKS, tmp_path, ["other"]).common()
