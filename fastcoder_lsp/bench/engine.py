@@ -96,7 +96,7 @@ def run(options: Options) -> int:
     products = _products_only(engine)
     if products is not None:
         subjects["products"] = lambda rows, prefill: 0.0 if prefill else _timed(lambda: products(rows))
-    if _compares(model.files.folder, options):
+    if engine.info.name != "llama" and _compares(model.files.folder, options):
         subjects["transformers bf16"] = _transformers_subject(model.files.folder, tokens, options.threads, engine)
     figures = _measure(subjects, options.rounds)
     shares = _shares(engine, figures["ours"])

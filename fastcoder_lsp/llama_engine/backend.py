@@ -20,7 +20,7 @@ import numpy as np
 from fastcoder_lsp.core.arrays import Floats
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.tree_engine import MAX_NODES
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 from fastcoder_lsp.llama_engine.library import LlamaModel
 
 _TEXT, _KEPT = 0, 1
@@ -185,8 +185,10 @@ class LlamaBackend:
             context = api.llama_init_from_model(self.model.pointer, settings)
             if not context:
                 raise RuntimeError
-        self._context = context
-        self._memory = api.llama_get_memory(self._context)
+        if not api.llama_get_causal_attn(context):  # of a text diffusion model, or one for embeddings
+            api.llama_free(context)
+            raise ModelInvalidError("this model does not write from left to right", "Take a model that continues text.")
+        self._context, self._memory = context, api.llama_get_memory(context)
         self._batch = batch = api.llama_batch_init(count, 0, sequences + 1)
         self._tokens_N, self._places_N, self._counts_N, self._wanted_N = (
             np.ctypeslib.as_array(part, (count,)) for part in (batch.token, batch.pos, batch.n_seq_id, batch.logits)
@@ -234,9 +236,8 @@ class LlamaBackend:
             if wanted > 0:
                 pointer = api.llama_get_logits(self._context)
                 logits_RV = np.ctypeslib.as_array(pointer, (total - first, self.vocabulary))
-                found.append(logits_RV[total - padding - wanted - first : total - padding - first])
-                if stop < count:
-                    found[-1] = found[-1].copy()
+                part_RV = logits_RV[total - padding - wanted - first : total - padding - first]
+                found.append(part_RV.copy() if stop < count else part_RV)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _fill(self, tokens: Sequence[int], places: Sequence[int], sequences: Sequence[list[int]]) -> None:

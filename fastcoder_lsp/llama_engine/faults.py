@@ -62,6 +62,7 @@ class CrashRecord:
             logger.critical("llama.cpp failed, and this process ends: %s", reason)
             with suppress(OSError):
                 os.write(record, f"llama.cpp: {reason}\n".encode())
+                os.write(2, f"llama.cpp failed, and this program ends: {reason}\n".encode())
 
         callback = _CALLBACK(failed)
 

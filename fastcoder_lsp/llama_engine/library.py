@@ -25,7 +25,6 @@ logger = logging.getLogger(__name__)
 _LEVELS = {3: logging.INFO, 4: logging.WARNING}
 """ggml's levels of warnings and errors; the others are for debugging."""
 _NO_MEMORY = ("failed to allocate", "out of memory", "alloc_tensor_range", "bad_alloc", "unable to allocate")
-_ALL_LAYERS = -1
 _GPU_KINDS = (1, 2)
 """ggml's kinds of devices with and without memory of their own."""
 
@@ -73,7 +72,7 @@ class LlamaModel:
         self.log, self._path, self._watch = log, path, watch
         self.pointer: Any = None
         self._settings = settings = api.llama_model_default_params()
-        settings.n_gpu_layers = _ALL_LAYERS if gpu else 0
+        settings.n_gpu_layers = -1 if gpu else 0  # all layers or none
         settings.vocab_only, settings.use_extra_bufts = words_only, repacks
         self._told = api.llama_progress_callback(lambda share, _data: loading(share, "reading weights") is not False)
         settings.progress_callback = self._told

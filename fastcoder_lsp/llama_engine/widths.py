@@ -138,6 +138,5 @@ def recorded(
     found = find()
     with suppress(OSError):  # the next start tries again
         private_folder(path.parent)
-        kept = {field: getattr(found, field, 0) for field in _FIELDS}
-        replace_file(path, json.dumps(kept).encode())
+        replace_file(path, json.dumps({field: getattr(found, field, 0) for field in _FIELDS}).encode())
     return found

@@ -99,6 +99,8 @@ def understand(name: str) -> Reference:
                 f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model on the hub (owner/name)."
             )
         return Reference(NameKind.GGUF, name, str(path))
+    if "/" not in name and not path.is_dir() and (latest := find_tagged(f"{name}:latest")) is not None:
+        return Reference(NameKind.GGUF, name, str(latest))
     explicit = name.startswith(("/", "~", "./", "../", "\\")) or name.endswith(".gguf") or name.count("/") > 1
     if _HUB_ID.fullmatch(name) and not explicit and not (path.is_dir() and hub.cached(name) is None):
         return Reference(NameKind.HUB, name, name)

@@ -1,7 +1,7 @@
 """GGUFs in the caches of llama.cpp, Ollama and the hub's client, by the names that those programs give them.
 
-`owner/name:Q4_K_M` is a repository's file of that precision; `name:tag` is a model of Ollama's library. The files are
-used where they lie. Only the former can be downloaded from the hub.
+`owner/name:Q4_K_M` or, as Ollama writes it, `hf.co/owner/name:Q4_K_M` is a repository's file of that precision;
+`name:tag` is a model of Ollama's library. The files are used where they lie. Only the former can be downloaded.
 """
 
 import re
@@ -13,7 +13,7 @@ import platformdirs
 from fastcoder_lsp.core.files import read_json
 from fastcoder_lsp.model import hub
 
-_TAGGED = re.compile(r"(?:([A-Za-z0-9][\w.-]*)/)?([A-Za-z0-9][\w.-]*):([A-Za-z0-9][\w.-]*)")
+_TAGGED = re.compile(r"(?:(?:hf\.co/)?([A-Za-z0-9][\w.-]*)/)?([A-Za-z0-9][\w.-]*):([A-Za-z0-9][\w.-]*)")
 _MODEL_LAYER = "application/vnd.ollama.image.model"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 

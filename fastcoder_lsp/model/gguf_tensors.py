@@ -13,6 +13,7 @@ from fastcoder_lsp.model.gguf_config import config_of, gguf_name, turned_heads
 from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, TensorHead, check_header
 from fastcoder_lsp.model.store import sha256_file
 
+_OTHER_HINT = "Take engine = \"llama\" (pip install 'fastcoder-lsp[llama]'), or another model."
 GONE_HINT = "Put the file back, or run: fastcoder-lsp model pull. If it is not the default model, add its name."
 
 
@@ -24,7 +25,7 @@ class GgufTensors:
         header = check_header(path)
         config = config_of(header)
         if config is None:
-            raise ModelInvalidError(f"{path} has an unsupported architecture", DAMAGED_HINT)
+            raise ModelInvalidError(f"our kernels do not run models of the kind of {path}", _OTHER_HINT)
         self._architecture = str(config["model_type"])
         self._config: Mapping[str, int] = config
         self._heads = {tensor.name: tensor for tensor in header.tensors}

@@ -18,7 +18,7 @@ import msgspec
 
 import fastcoder_lsp
 from fastcoder_lsp.config.environment import processor
-from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
+from fastcoder_lsp.core import DraftTree, Engine, EngineInfo, Progress, StepCosts
 from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.prompt import PromptOptions
 
@@ -168,7 +168,7 @@ def _step_ms(engine: Engine, width: int, base: Sequence[int], clock: Callable[[]
     """The time of one step of `width` rows; infinite if the clock was set back meanwhile."""
     engine.prefill(base, _never)
     before = clock()
-    engine.step(_tree(width, engine.info.vocabulary))
+    engine.step(_tree(width, engine.info))
     took = clock() - before
     return took * 1e3 if took >= 0 else math.inf
 
@@ -196,10 +196,15 @@ def _shares(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> lis
     return [ms / known.step_ms(width) for width, ms in least.items()]
 
 
-def _tree(width: int, vocabulary: int) -> DraftTree:
-    """One pending token and a binary tree of drafts below it, about as branched as real drafts."""
-    tokens = (_TOKEN, *(i % vocabulary for i in range(1, width)))
-    return DraftTree(tokens, (-1, *((i - 1) // 2 for i in range(1, width))))
+def _tree(width: int, info: EngineInfo) -> DraftTree:
+    """One pending token and a binary tree of drafts below it, about as branched as real drafts.
+
+    A chain where drafts may not branch, and of pending tokens alone where there are none.
+    """
+    tokens = (_TOKEN, *(i % info.vocabulary for i in range(1, width)))
+    if not info.drafts:
+        return DraftTree.chain(tokens)
+    return DraftTree(tokens, (-1, *((i - 1) // 2 if info.trees else i - 1 for i in range(1, width))))
 
 
 def _never() -> bool:

@@ -23,6 +23,7 @@ from fastcoder_lsp.llama_engine.faults import CrashRecord
 from fastcoder_lsp.llama_engine.vocabulary import read
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.prompt import template_of
+from fastcoder_lsp.runtime.costs import believable, measure
 from fastcoder_lsp.runtime.edit_model import load_edit_model
 from fastcoder_lsp.runtime.load import load_model
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -116,6 +117,16 @@ def test_a_model_without_marks_is_refused(tiny: Callable[..., ModelFiles], tiny_
     path = tiny_folder / "gemma3extra.gguf"
     with pytest.raises(ModelInvalidError, match="no marks for infilling"):
         load_model(Settings(model=str(path), engine="llama"), ignore, recorded=False)
+
+
+def test_a_model_that_does_not_write_from_left_to_right_is_refused(open_tiny: OpenTiny) -> None:
+    with pytest.raises(ModelInvalidError, match="does not write from left to right"):
+        open_tiny("dream")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_steps_of_every_kind_can_be_timed(kind: str, open_tiny: OpenTiny) -> None:
+    assert believable(measure(open_tiny(kind)))
 
 
 def test_a_model_that_is_no_gguf_is_refused(tmp_path: Path) -> None:

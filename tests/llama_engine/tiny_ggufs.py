@@ -96,9 +96,9 @@ def _attention(kind: str) -> dict[str, tuple[int, ...]]:
         "attn_v.weight": (KV_HEADS * DIM, WIDTH),
         "attn_output.weight": (WIDTH, HEADS * DIM),
     }
-    if kind == "qwen2":
+    if kind in ("qwen2", "dream"):
         found |= {f"attn_{part}.bias": (found[f"attn_{part}.weight"][0],) for part in "qkv"}
-    if kind not in ("qwen2", "granitehybrid"):
+    if kind not in ("qwen2", "dream", "granitehybrid"):
         found |= {"attn_q_norm.weight": (DIM,), "attn_k_norm.weight": (DIM,)}
     return found
 

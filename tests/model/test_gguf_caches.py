@@ -33,6 +33,7 @@ def ollama_with(folder: Path, place: str, digest: str = f"sha256:{DIGEST}") -> P
         ("coder:7b", "registry.ollama.ai/library/coder/7b"),
         ("you/coder:latest", "registry.ollama.ai/you/coder/latest"),
         ("you/coder:Q4_K_M", "hf.co/you/coder/Q4_K_M"),
+        ("hf.co/you/coder:Q4_K_M", "hf.co/you/coder/Q4_K_M"),
     ],
 )
 def test_a_model_of_ollama_is_found(name: str, place: str, tmp_path: Path) -> None:
@@ -60,6 +61,8 @@ def test_a_found_file_is_used_where_it_lies(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(import_module("fastcoder_lsp.model.find"), "find_tagged", {"coder:7b": blob}.get)
     files = model.prepare("coder:7b", tmp_path / "cache", silent)
     assert gguf_of(files.folder) == blob
+    monkeypatch.setattr(import_module("fastcoder_lsp.model.find"), "find_tagged", {"coder:latest": blob}.get)
+    assert gguf_of(model.prepare("coder", tmp_path / "cache", silent).folder) == blob
     with pytest.raises(ModelMissingError, match="Ollama's cache has no model"):
         model.find("coder:8b", tmp_path / "cache")
 
