@@ -1,4 +1,4 @@
-"""The one engine without a model that tests use: what it says is a function of the text, so that every mistake shows.
+"""The engines without a model that tests use: what they say is a function of the text, so that every mistake shows.
 
 Derived classes say something else (`choose`), rank tokens in another way (`ranked`), or take time and fail (`works`).
 `tests/engine/test_semantics.py` holds it to what the real engines promise.
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.engine.verification import accept, top_rows
 from fastcoder_lsp.errors import ResourceError
 
 MARK, END = 1, 0
@@ -149,6 +150,37 @@ class SayingEngine(FakeEngine):
 
     def ranked(self, tree: DraftTree, top_k: int) -> None:
         """It never hesitates."""
+
+
+class RankingEngine:
+    """An engine that verifies as the real ones do, by logits that a derived class gives for every text."""
+
+    def __init__(self, info: EngineInfo) -> None:
+        self.info, self._cached = info, list[int]()
+
+    def logits(self, text: tuple[int, ...]) -> Sequence[float] | npt.NDArray[np.float32]:
+        raise NotImplementedError
+
+    def cached(self) -> tuple[int, ...]:
+        return tuple(self._cached)
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        self._cached = list(tokens)
+        return Prefilled(0, len(tokens), done=True)
+
+    def step(
+        self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Allowed | None = None, top_k: int = 0
+    ) -> Verified:
+        paths: list[tuple[int, ...]] = []
+        for token, parent in zip(tree.tokens, tree.parents, strict=True):
+            paths.append((*(paths[parent] if parent >= 0 else self._cached), token))
+        rows, room = np.array([self.logits(path) for path in paths], np.float32), self.info.context - len(self._cached)
+        path, emitted = accept(tree, rows, sampler, allowed or {}, len(self._cached), room)
+        self._cached += [tree.tokens[node] for node in (*range(tree.pending), *path)]
+        return Verified(path, emitted, *top_rows(rows, top_k, allowed)) if top_k else Verified(path, emitted)
+
+    def close(self) -> None:
+        pass
 
 
 def marked(before: str) -> tuple[int, ...]:

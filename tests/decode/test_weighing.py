@@ -15,58 +15,28 @@ from fastcoder_lsp.core import (
     DraftContext,
     DraftTree,
     EngineInfo,
-    Prefilled,
     Sampler,
-    ShouldStop,
-    Tokens,
     Verified,
 )
 from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
 from fastcoder_lsp.draft.base import Drafter, NoDrafter
-from fastcoder_lsp.engine.verification import accept, top_rows
 from fastcoder_lsp.observe import Spans
 from tests.decode.test_loop import Scripted, draft_strategy
+from tests.fake_engine import RankingEngine
 
 PIECES = (b"f", b"found", b"oun", b"o", b"und", b" = ", b"fo", b"d")
 F, FOUND, OUN, O, UND, EQUALS, FO, D = range(8)
 FAR = -30.0
 
 
-class Spelling:
-    """An engine whose logits are a function of the text, and that goes back as the real ones do."""
+class Spelling(RankingEngine):
+    """Its logits are those of `likely` after a text, or a hash of the text."""
 
     def __init__(self, likely: Mapping[tuple[int, ...], Mapping[int, float]] | None = None) -> None:
-        self.info = EngineInfo("toy", "toy", "made here", "none", len(PIECES), 100, 64)
-        self._likely, self._cached = likely, list[int]()
-        self.steps = 0
+        super().__init__(EngineInfo("toy", "toy", "made here", "none", len(PIECES), 100, 64))
+        self._likely = likely
 
-    def cached(self) -> tuple[int, ...]:
-        return tuple(self._cached)
-
-    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        self._cached = list(tokens)
-        return Prefilled(0, len(tokens), done=True)
-
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
-        paths: list[tuple[int, ...]] = []
-        for token, parent in zip(tree.tokens, tree.parents, strict=True):
-            paths.append((*(paths[parent] if parent >= 0 else self._cached), token))
-        rows = np.array([self._logits(path) for path in paths], np.float32)
-        path, emitted = accept(tree, rows, sampler, allowed or {}, len(self._cached), 100 - len(self._cached))
-        self._cached += [tree.tokens[node] for node in (*range(tree.pending), *path)]
-        self.steps += 1
-        return Verified(path, emitted, *top_rows(rows, top_k, allowed)) if top_k else Verified(path, emitted)
-
-    def close(self) -> None:
-        pass
-
-    def _logits(self, text: tuple[int, ...]) -> Sequence[float]:
+    def logits(self, text: tuple[int, ...]) -> Sequence[float]:
         if self._likely is None:
             return [byte / 16 for byte in hashlib.sha256(bytes(text)).digest()[: len(PIECES)]]
         found = self._likely.get(text[1:], {EQUALS: 0.0})

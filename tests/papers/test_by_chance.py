@@ -1,19 +1,19 @@
 """Guesses that are accepted by chance: through the whole loop, on real weights, texts are as likely as ever."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.core import DraftTree, Sampler, Tokens
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.engine.verification import accept, distribution, top_rows
+from fastcoder_lsp.engine.verification import distribution, top_rows
 from tests.engine import tiny_models
+from tests.fake_engine import RankingEngine
 from tests.papers.small_models import lending
 
 PROMPT = (5, 9, 17, 3)
@@ -44,37 +44,15 @@ class Known:
         return self._rows[text]
 
 
-class Recalling:
-    """An engine that looks up what a tiny model says, and verifies it as engines do."""
+class Recalling(RankingEngine):
+    """An engine that looks up what a tiny model says."""
 
     def __init__(self, known: Known) -> None:
-        self.info: EngineInfo = known.info
-        self._known, self._cached = known, list[int]()
+        super().__init__(known.info)
+        self._known = known
 
-    def cached(self) -> tuple[int, ...]:
-        return tuple(self._cached)
-
-    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        self._cached = list(tokens)
-        return Prefilled(0, len(tokens), done=True)
-
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
-        paths: list[tuple[int, ...]] = []
-        for token, parent in zip(tree.tokens, tree.parents, strict=True):
-            paths.append((*(paths[parent] if parent >= 0 else self._cached), token))
-        rows = np.array([self._known.after(path) for path in paths])
-        path, emitted = accept(tree, rows, sampler, allowed or {}, len(self._cached), 100)
-        self._cached += [tree.tokens[node] for node in (*range(tree.pending), *path)]
-        return Verified(path, emitted, *top_rows(rows, top_k)) if top_k else Verified(path, emitted)
-
-    def close(self) -> None:
-        pass
+    def logits(self, text: tuple[int, ...]) -> npt.NDArray[np.float32]:
+        return self._known.after(text)
 
 
 class Skimming(Recalling):
