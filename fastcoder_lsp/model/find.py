@@ -92,13 +92,7 @@ def understand(name: str) -> Reference:
         return _tagged(name)
     path = _path(name)
     if path.is_file():
-        if path.suffix in PICKLE_SUFFIXES:
-            raise ModelInvalidError(f"{name} {PICKLE_MESSAGE}", PICKLE_HINT)
-        if path.suffix != ".gguf":
-            raise UsageError(
-                f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model on the hub (owner/name)."
-            )
-        return Reference(NameKind.GGUF, name, str(path))
+        return _file(name, path)
     if "/" not in name and not path.is_dir() and (latest := find_tagged(f"{name}:latest")) is not None:
         return Reference(NameKind.GGUF, name, str(latest))
     explicit = name.startswith(("/", "~", "./", "../", "\\")) or name.endswith(".gguf") or name.count("/") > 1
@@ -108,6 +102,16 @@ def understand(name: str) -> Reference:
         return Reference(NameKind.FOLDER, name, str(path))
     what = "file" if name.endswith(".gguf") else "folder"
     raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model on the hub (owner/name).")
+
+
+def _file(name: str, path: Path) -> Reference:
+    if path.suffix in PICKLE_SUFFIXES:
+        raise ModelInvalidError(f"{name} {PICKLE_MESSAGE}", PICKLE_HINT)
+    if path.suffix != ".gguf":
+        raise UsageError(
+            f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model on the hub (owner/name)."
+        )
+    return Reference(NameKind.GGUF, name, str(path))
 
 
 def _tagged(name: str) -> Reference:
