@@ -51,7 +51,7 @@ class Options(TaskOptions):
     """Decode all tasks of RepoEval and HumanEval by every named method, resumably.
 
     Greedy, the function's end or 512 tokens, caches cold. `auto` takes as many rows as pay. Worst: the lowest speed-up
-    of a task of at least 48 tokens.
+    of a task of at least 48 tokens. The order of the tasks is drawn once for all runs: a limit takes its first ones.
     """
 
     drafters: str = option("names, as for `bench draft`, or `all`", "all", metavar="NAMES")
