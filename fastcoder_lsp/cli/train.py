@@ -67,6 +67,13 @@ def _add_sdsat(actions: Actions) -> None:
         help="how adaptive tokens are shown: the paper's two streams, its basic one, or beside one plain text "
         "(less work for the same loss); default: improved",
     )
+    sdsat.add_argument(
+        "--starts",
+        type=share,
+        default=0.1,
+        metavar="SHARE",
+        help="share of positions where a run of adaptive tokens begins; default: 0.1, as published",
+    )
     sdsat.add_argument("--distinct", action="store_true", help="SDSAT-D: L different adaptive tokens")
     sdsat.set_defaults(run=_sdsat)
 

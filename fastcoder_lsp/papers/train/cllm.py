@@ -5,9 +5,10 @@ autoregressive. The states of a block hang as branches beside the text; a state'
 teach nothing, so a branch begins at its first wrong token.
 
 Trajectories are the model's output block by block, and every state of the guess on the way there: the iteration of
-`papers/jacobi.py` (Santilli et al. 2023, Algorithm 1) for a batch. Guess n random tokens of the prompt, replace all by
-the argmax before each, until nothing moves; then the next block. The KV cache keeps the tokens that are right in all
-texts; the rest of a guess is cut off again. Batch i of a run is a function of (texts, seed, i) alone.
+`papers/jacobi.py` (Santilli et al. 2023, Algorithm 1). Guess n random tokens of the prompt, replace all by the argmax
+before each, until nothing moves; then the next block. On a CPU the engine that decodes makes them, one text after the
+other: a verification keeps the right tokens in its KV cache. On a GPU transformers makes them for a batch; the KV cache
+keeps the tokens that are right in all texts. Batch i of a run is a function of (texts, seed, i) alone.
 
 Legend: B texts, P places in the cache, N tokens of a block, S of them that are right in all texts.
 """
@@ -16,12 +17,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
 from transformers import DynamicCache
 
+from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.core.arrays import Int32s, Int64s
 from fastcoder_lsp.core.files import appearing
 from fastcoder_lsp.errors import FastcoderError
@@ -118,6 +120,51 @@ def load(path: Path) -> list[Trajectory]:
 
 def _joined(parts: Sequence[Ids]) -> Int32s:
     return np.concatenate([np.zeros(0, np.int32), *(part.astype(np.int32) for part in parts)])
+
+
+class TrajectoryCollector(Protocol):
+    """Makes a model's trajectories."""
+
+    def collect(self, prompts: Sequence[Ids], blocks: int, draw: random.Random) -> list[Trajectory]:
+        """The model's output for each prompt: up to `blocks` blocks, fewer where it ends its text."""
+
+
+class EngineCollector:
+    """Collects from an engine: the trajectories of the model as it decodes."""
+
+    def __init__(self, engine: Engine, *, block: int, ends: frozenset[int]) -> None:
+        self._engine, self._block, self._ends = engine, block, ends
+
+    def collect(self, prompts: Sequence[Ids], blocks: int, draw: random.Random) -> list[Trajectory]:
+        """The model's output for each prompt: up to `blocks` blocks, fewer where it ends its text."""
+        return [self._collect(prompt, blocks, draw) for prompt in prompts]
+
+    def _collect(self, prompt: Ids, blocks: int, draw: random.Random) -> Trajectory:
+        tokens, block = prompt.tolist(), self._block
+        self._engine.prefill(tokens[:-1], lambda: False)
+        output: list[int] = []
+        trails: list[list[list[int]]] = []
+        guess: list[int] = []
+        while len(output) < blocks * block and not self._ends.intersection(output):
+            place = len(output) % block
+            if len(trails) <= len(output) // block:
+                trails.append([])
+                guess = [draw.choice(tokens) for _ in range(block - place)]
+            trails[-1].append(output[len(output) - place :] + guess)
+            rows = [(output or tokens)[-1], *guess]
+            verified = self._engine.step(DraftTree(tuple(rows), tuple(range(-1, len(guess))), 1), top_k=1)
+            assert verified.top_ids_NK is not None
+            output += verified.emitted
+            # The row of the last accepted token gave the decided one; the last row speaks of the next block.
+            guess = verified.top_ids_NK[len(verified.emitted) : len(guess), 0].tolist()
+        end = next((place + 1 for place, token in enumerate(output) if token in self._ends), blocks * block)
+        states = []
+        for place, trail in enumerate(trails):
+            fixed = output[place * block : min((place + 1) * block, end)]
+            own = [state[: len(fixed)] for state in trail]
+            if fixed:
+                states.append(np.array([state for state in own if state != fixed] or own[:1], np.int64))
+        return Trajectory(prompt.astype(np.int64), np.array(output[:end], np.int64), tuple(states), block)
 
 
 class JacobiCollector:

@@ -16,7 +16,17 @@ from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.files import TrainingRecord, read_record
-from fastcoder_lsp.papers.train.cllm import CllmTask, JacobiCollector, Trajectory, cleaned, load, prompts, save
+from fastcoder_lsp.papers.train.cllm import (
+    CllmTask,
+    EngineCollector,
+    JacobiCollector,
+    Trajectory,
+    TrajectoryCollector,
+    cleaned,
+    load,
+    prompts,
+    save,
+)
 from fastcoder_lsp.papers.train.distill import DistillLesson, EarlierStudents
 from fastcoder_lsp.papers.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
 from fastcoder_lsp.papers.train.losses import Forward, agrees
@@ -195,15 +205,13 @@ class CllmSession(TaskSession):
         if own.trajectories is None and wanted != PUBLISHED_TRAJECTORIES:
             self.listener.note(f"trajectories: {wanted} at most (published: {PUBLISHED_TRAJECTORIES:,} and more)")
         late = self.minutes.end_of(SHARE)
-        model = trainable.model.eval()
-        collector = JacobiCollector(model, settings.device, block=own.block, ends=self.tokenizer.end_ids)
-        if not collector.batched:
-            self.listener.note(
-                "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
-            )
-        with trainable.precision(), trainable.untrained():
-            found = self._collect(collector, wanted, lambda: self.should_stop() or late())
-        model.train()
+        if settings.device == "cpu":
+            room = settings.length + own.blocks * own.block + own.block
+            with closing(open_target(self.files, room, self.cache)) as engine:
+                collector = EngineCollector(engine, block=own.block, ends=self.tokenizer.end_ids)
+                found = self._collect(collector, wanted, lambda: self.should_stop() or late())
+        else:
+            found = self._collect_on_gpu(trainable, wanted, lambda: self.should_stop() or late())
         if self.should_stop():
             return []
         if not found:
@@ -212,7 +220,21 @@ class CllmSession(TaskSession):
             self.folder.set_plan(trajectories=len(found))
         return found
 
-    def _collect(self, collector: JacobiCollector, wanted: int, should_stop: Callable[[], bool]) -> list[Trajectory]:
+    def _collect_on_gpu(self, trainable: Trainable, wanted: int, should_stop: Callable[[], bool]) -> list[Trajectory]:
+        model, own = trainable.model.eval(), self.own
+        collector = JacobiCollector(model, self.settings.device, block=own.block, ends=self.tokenizer.end_ids)
+        if not collector.batched:
+            self.listener.note(
+                "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
+            )
+        with trainable.precision(), trainable.untrained():
+            found = self._collect(collector, wanted, should_stop)
+        model.train()
+        return found
+
+    def _collect(
+        self, collector: TrajectoryCollector, wanted: int, should_stop: Callable[[], bool]
+    ) -> list[Trajectory]:
         """Cleaned trajectories, fewer than `wanted` if `should_stop`; FastcoderError if the model repeats itself."""
         own, batches = self.own, self.folder.path / "trajectories"
         middle = self.tokenizer.control.get(template_of(self.tokenizer).middle)
