@@ -3,7 +3,10 @@
 import random
 import tarfile
 import zipfile
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +14,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.papers.train.cllm import (
     CONSISTENCY,
     CllmSettings,
+    EngineCollector,
     JacobiCollector,
     Trajectory,
+    TrajectoryCollector,
     cleaned,
     distinct_share,
     example_of,
@@ -27,6 +34,7 @@ from fastcoder_lsp.papers.train.cllm import (
 from fastcoder_lsp.papers.train.example import Sequence, Sequences
 from fastcoder_lsp.papers.train.loop import rate
 from fastcoder_lsp.papers.train.options import PUBLISHED, RequestedOptions, TrainingDevice, resolve_options
+from fastcoder_lsp.papers.train.samples import open_target
 from fastcoder_lsp.papers.train.sdsat import MASKED, PLAIN, SdsatSettings, choose_adaptive, examples_of
 from fastcoder_lsp.papers.train.texts import read_texts
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -165,31 +173,55 @@ def test_adaptive_ids_are_unused_ones(tokenizer: Tokenizer) -> None:
     assert choose_adaptive(tokenizer, known + 1, 3) == (known + 1, known + 2, known + 3)
 
 
-def test_trajectories_are_the_models_own(speaker: Speaker) -> None:
-    model = tiny_models.transformers_model(speaker.folder)
+@pytest.mark.parametrize("by_engine", [True, False])
+def test_trajectories_are_the_models_own(speaker: Speaker, *, by_engine: bool) -> None:
     prompts = [
         np.array(prompt[: 20 + 7 * place])
         for place, (prompt, _) in enumerate(made_up.held_out(speaker.tokenizer, 3, 40))
     ]
-    collector = JacobiCollector(model, "cpu", block=8, ends=frozenset())
-    assert collector.batched
-    together = collector.collect(prompts, 2, random.Random(0))
-    for prompt, found in zip(prompts, together, strict=True):
-        tokens = prompt.tolist()
-        for _ in range(16):
-            tokens.append(_greedy(model, tokens))
-        assert found.output.tolist() == tokens[len(prompt) :]
-        for block, states in enumerate(found.states):
-            before = prompt.tolist() + found.output[: 8 * block].tolist()
-            assert set(states[0].tolist()) <= set(prompt.tolist())
-            for state, following in zip(states, [*states[1:], found.block_of(block)], strict=True):
-                said = [_greedy(model, before + state[:place].tolist()) for place in range(8)]
-                assert said == following.tolist()
+    with ExitStack() as opened:
+        collector: TrajectoryCollector
+        if by_engine:
+            engine = opened.enter_context(closing(open_target(models.find(str(speaker.folder)), 256, speaker.cache)))
+            said, collector = partial(_said, engine), EngineCollector(engine, block=8, ends=frozenset())
+        else:
+            model = tiny_models.transformers_model(speaker.folder)
+            said, collector = partial(_greedy, model), JacobiCollector(model, "cpu", block=8, ends=frozenset())
+            assert collector.batched
+        together = collector.collect(prompts, 2, random.Random(0))
+        for prompt, found in zip(prompts, together, strict=True):
+            tokens = prompt.tolist()
+            for _ in range(16):
+                tokens.append(said(tokens))
+            assert found.output.tolist() == tokens[len(prompt) :]
+            assert len(found.states) == 2
+            for block, states in enumerate(found.states):
+                before = prompt.tolist() + found.output[: 8 * block].tolist()
+                assert set(states[0][1:].tolist()) <= set(prompt.tolist())
+                for state, following in zip(states, [*states[1:], found.block_of(block)], strict=True):
+                    assert [said(before + state[:place].tolist()) for place in range(8)] == following.tolist()
 
 
-def _greedy(model: object, tokens: list[int]) -> int:
+@pytest.mark.parametrize("place", [0, 3, 7, 8, 11])
+def test_a_trajectory_ends_where_the_model_ends_its_text(speaker: Speaker, place: int) -> None:
+    ((prompt, _),) = made_up.held_out(speaker.tokenizer, 1, 40)
+    with closing(open_target(models.find(str(speaker.folder)), 256, speaker.cache)) as engine:
+        (whole,) = EngineCollector(engine, block=8, ends=frozenset()).collect([np.array(prompt)], 2, random.Random(0))
+        ends = frozenset([int(whole.output[place])])
+        end = whole.output.tolist().index(whole.output[place]) + 1
+        (cut,) = EngineCollector(engine, block=8, ends=ends).collect([np.array(prompt)], 2, random.Random(0))
+    assert cut.output.tolist() == whole.output[:end].tolist()
+    assert [states.shape[1] for states in cut.states] == [min(8, end - start) for start in range(0, end, 8)]
+
+
+def _greedy(model: Any, tokens: list[int]) -> int:
     with torch.inference_mode():
-        return int(model(input_ids=torch.tensor([tokens])).logits[0, -1].argmax())  # type: ignore[operator]
+        return int(model(input_ids=torch.tensor([tokens])).logits[0, -1].argmax())
+
+
+def _said(engine: Engine, tokens: list[int]) -> int:
+    engine.prefill(tokens[:-1], lambda: False)
+    return engine.step(DraftTree.chain(tokens[-1:])).emitted[0]
 
 
 def a_trajectory(output: list[int], block: int = 4) -> Trajectory:
