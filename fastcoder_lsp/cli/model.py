@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from fastcoder_lsp import model
 from fastcoder_lsp.cli.options import chosen_settings
@@ -39,8 +40,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "list",
         _list,
         "list the models on this machine, and the times of each size",
-        "Print the models that are ready, one on each line; then each size of the default family with its times here. "
-        "The first time it compiles the kernels and measures, within a minute.",
+        "Print the models that are ready, one on each line, with what computes them; then each size of the default "
+        "family with its times here. The first time it compiles the kernels and measures, within a minute.",
         named=False,
     )
     pull = _action(
@@ -101,7 +102,8 @@ def _list(_arguments: argparse.Namespace) -> int:
     width = max((len(entry.name) for entry in found), default=0)
     for entry in found:
         mark = "*" if default and entry.digest == default else " "
-        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}")
+        facts = "; ".join(filter(None, (entry.source, _engine(entry.folder))))
+        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {facts}")
     if default:
         print("* the model that `auto` uses", file=sys.stderr)
     else:
@@ -111,6 +113,15 @@ def _list(_arguments: argparse.Namespace) -> int:
     print(*([""] if found else []), table(choice), sep="\n")
     _say(f"{choice.reason}\n{OTHERWISE}")
     return 0
+
+
+def _engine(folder: Path | None) -> str:
+    from fastcoder_lsp.engine.loader import foreseen
+
+    try:
+        return foreseen(folder) if folder else ""
+    except FastcoderError:  # its source says so, or `doctor`
+        return ""
 
 
 def _pull(arguments: argparse.Namespace) -> int:

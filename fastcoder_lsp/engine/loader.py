@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config.environment import missing_packages
 from fastcoder_lsp.core import EngineInfo
-from fastcoder_lsp.engine.architecture import Shape, fast_shape
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
@@ -14,7 +14,7 @@ from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.extensions import LLAMA, TORCH
 from fastcoder_lsp.model.files import gguf_of
-from fastcoder_lsp.model.machine import require_memory
+from fastcoder_lsp.model.machine import install_line, require_memory
 
 BITS = {"cpu-int8": 8, "cpu-int4": 4}
 """Kinds of our CPU kernels, with the bits of a weight."""
@@ -43,6 +43,22 @@ def load_engine(job: LoadJob) -> TreeEngine:
         return engine_of(_build(job, shape, BITS[kind], notes), job, notes)
     except MemoryError as error:
         raise too_little_memory() from error
+
+
+def foreseen(folder: Path) -> str:
+    """What computes the model in `folder` with `engine = "auto"`, and why, where no trial on a GPU decides.
+
+    Raises ModelInvalidError if its configuration is damaged.
+    """
+    config = read_config(folder)
+    if fast_shape(config) is not None:
+        return "our kernels"
+    reason = f"our kernels do not run {config['model_type']}"
+    if gguf_of(folder) is None:
+        return f"transformers, too slow to type with: {reason}"
+    if missing_packages(*LLAMA.packages):
+        return f"nothing yet: {reason}. For llama.cpp, run: {install_line(*LLAMA.packages)}"
+    return f"llama.cpp: {reason}"
 
 
 def _with_torch(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine | None:

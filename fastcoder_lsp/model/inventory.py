@@ -9,20 +9,24 @@ from pathlib import Path
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
 from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
-from fastcoder_lsp.model.files import ORIGIN, Origin, read_origin
+from fastcoder_lsp.model.files import ORIGIN, Origin, gguf_of, read_origin
 from fastcoder_lsp.model.find import NameKind, Reference, find, is_converted, missing, understand
 from fastcoder_lsp.model.store import ModelStore, folder_bytes, known_sha256
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model on this disk: `name` is for `--model`; `paths` are all its files and folders, `size` bytes together."""
+    """A model on this disk: `name` is for `--model`; `paths` are all its files and folders, `size` bytes together.
+
+    `folder`: from which it loads; None if it is damaged.
+    """
 
     name: str
     source: str
     paths: tuple[Path, ...]
     size: int
     digest: str
+    folder: Path | None
 
 
 def entries(cache: Path | None = None) -> list[Entry]:
@@ -34,11 +38,12 @@ def entries(cache: Path | None = None) -> list[Entry]:
 
 
 def _hub(hub_id: str, cache: Path | None) -> Entry:
+    paths = (hub.repository_folder(hub_id),)
     try:
-        digest, source = find(hub_id, cache).digest, "the hub's cache"
+        files = find(hub_id, cache)
     except ModelInvalidError as error:  # one damaged model hides no other
-        digest, source = "", f"the hub's cache, damaged: {error.message}"
-    return _entry(hub_id, source, (hub.repository_folder(hub_id),), digest)
+        return _entry(hub_id, f"the hub's cache, damaged: {error.message}", paths, "", None)
+    return _entry(hub_id, "the hub's cache", paths, files.digest, files.folder)
 
 
 def remove(name: str, cache: Path | None = None) -> Entry:
@@ -88,15 +93,25 @@ def _wheels(known: WheelModel, store: ModelStore) -> Entry:
     paths = tuple(path for path in (gguf, gguf.with_name(f"{gguf.name}.partial"), folder) if path.exists())
     if not paths:
         raise missing(Reference(NameKind.WHEELS, known.name, known.key))
-    return _entry(known.name, f"{known.title}, a checked copy of {known.copy_of}", paths, _digest(folder))
+    source = f"{known.title}, a checked copy of {known.copy_of}"
+    return _entry(known.name, source, paths, _digest(folder), folder if folder in paths else None)
 
 
 def _conversions(store: ModelStore) -> Iterator[Entry]:
     from_wheels = {known.sha256 for known in WHEEL_MODELS}
     for folder in sorted(store.root.glob("converted/*")):
-        if folder.name not in from_wheels and (folder / ORIGIN).is_file():
+        if folder.name not in from_wheels and (folder / ORIGIN).is_file() and not _is_left_over(folder):
             source = _origin(folder).source
-            yield _entry(source.removeprefix("gguf "), "your own GGUF", (folder,), _digest(folder))
+            yield _entry(source.removeprefix("gguf "), "your own GGUF", (folder,), _digest(folder), folder)
+
+
+def _is_left_over(folder: Path) -> bool:
+    """Whether the GGUF that `folder` reads its weights from was moved or deleted."""
+    try:
+        gguf = gguf_of(folder)
+    except ModelInvalidError:
+        return False
+    return gguf is not None and not gguf.is_file()
 
 
 def _digest(folder: Path) -> str:
@@ -110,6 +125,6 @@ def _origin(folder: Path) -> Origin:
         return Origin()
 
 
-def _entry(name: str, source: str, paths: tuple[Path, ...], digest: str) -> Entry:
+def _entry(name: str, source: str, paths: tuple[Path, ...], digest: str, folder: Path | None) -> Entry:
     total = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in paths)
-    return Entry(name, source, paths, total, digest)
+    return Entry(name, source, paths, total, digest, folder)

@@ -22,6 +22,8 @@ from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.int8.packing import quantise
+from fastcoder_lsp.engine.loader import foreseen
+from fastcoder_lsp.model.files import Origin
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import run, same_bits
@@ -180,3 +182,15 @@ def test_a_gguf_says_the_same(kind: str, tmp_path: Path, weights_cache: Path) ->
     assert same_bits(*said).all()
     model.require_checkpoint(files.folder, lambda _share, _what: None)
     assert load_file(files.folder / "model.safetensors").keys() == load_file(folder / "model.safetensors").keys()
+
+
+def test_a_list_of_models_says_what_computes_each(tmp_path: Path) -> None:
+    ours = make_model(tmp_path / "ours", "qwen2")
+    assert foreseen(ours) == "our kernels"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text(json.dumps({"model_type": "gemma3"}))
+    assert foreseen(other) == "transformers, too slow to type with: our kernels do not run gemma3"
+    Origin(source="gguf x.gguf", digest="1", gguf="../x.gguf").write(other)
+    assert "llama.cpp" in foreseen(other)
+    assert foreseen(other).partition(": ")[2].startswith("our kernels do not run gemma3")

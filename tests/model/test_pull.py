@@ -335,7 +335,11 @@ def test_list_path_and_remove(run: Run, tmp_path: Path) -> None:
     assert run("pull", str(gguf)).returncode == 0
     listed = run("list").stdout
     assert HUB_ID in listed
-    assert str(gguf) in listed
+    (line,) = (line for line in listed.splitlines() if str(gguf) in line)
+    assert line.endswith("; our kernels")
+    gguf.rename(tmp_path / "elsewhere.gguf")
+    assert str(gguf) not in run("list").stdout
+    (tmp_path / "elsewhere.gguf").rename(gguf)
     for name in (HUB_ID, str(gguf)):
         assert run("remove", name).returncode == 0
         assert run("path", name).returncode == ModelMissingError.exit_code
