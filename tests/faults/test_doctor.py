@@ -12,6 +12,7 @@ import pytest
 from fastcoder_lsp.cli.doctor import check_last_start
 from fastcoder_lsp.cli.doctor.check import Check, show
 from fastcoder_lsp.cli.doctor.machine import check_cache, check_indexes, check_kernels
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.costs import CONTEXT_TOKENS
 from fastcoder_lsp.runtime.start_record import StartRecord, start_path
@@ -35,7 +36,7 @@ def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch
     assert 0 <= checks["completion"]["details"]["context_tokens"] <= CONTEXT_TOKENS
     assert "last start" not in checks
     monkeypatch.setenv("FASTCODER_CACHE", str(stranger.cache))
-    start = next(iter(check_last_start()))
+    start = next(iter(check_last_start(Settings())))
     assert (start.state, start.details["state"]) == ("ok", "ready")
 
 
@@ -176,16 +177,24 @@ def test_a_start_that_was_killed_is_told_from_one_under_way(tmp_path: Path, monk
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
     record = StartRecord(tmp_path, "auto")
     record.enter("weights")
-    [check] = check_last_start()
+    [check] = check_last_start(Settings())
     assert (check.state, "now: weights" in check.text) == ("note", True)
     row = json.loads(start_path(tmp_path).read_text())
     start_path(tmp_path).write_text(json.dumps(row | {"process": 999_999_999}))
-    [check] = check_last_start()
+    [check] = check_last_start(Settings())
     assert check.state == "wrong"
     assert "its process ended during “weights”" in check.text
     assert "Start it again" in check.hint
     start_path(tmp_path).write_text(json.dumps(row | {"began": 1000.0}))
-    [check] = check_last_start()
+    [check] = check_last_start(Settings())
     assert check.state == "wrong", "a process that began later is another one"
     start_path(tmp_path).write_text("{")
-    assert list(check_last_start()) == []
+    assert list(check_last_start(Settings())) == []
+
+
+def test_a_failed_start_of_another_model_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    StartRecord(tmp_path, "./other").end("failed", "it has no marks", "Choose another model.")
+    for model, state in (("auto", "note"), ("./other", "wrong")):
+        [check] = check_last_start(Settings(model=model))
+        assert (check.state, check.hint) == (state, "Choose another model.")

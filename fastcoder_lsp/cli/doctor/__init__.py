@@ -129,8 +129,11 @@ def _at_work(told: "Fronts", details: dict[str, object]) -> Check:
 _WAITING_S = 1.0  # shorter stages are listed only in the details
 
 
-def check_last_start() -> Iterator[Check]:
-    """The last start of a server or a command that loaded the model; no finding if there was none."""
+def check_last_start(settings: Settings) -> Iterator[Check]:
+    """The last start of a server or a command that loaded a model; no finding if there was none.
+
+    A failed start is wrong if the settings name its model, and a note for another model.
+    """
     from fastcoder_lsp.runtime.start_record import read_start
 
     start = read_start(cache_folder())
@@ -144,6 +147,7 @@ def check_last_start() -> Iterator[Check]:
         "stages": {stage.name: stage.seconds for stage in start.stages},
         "compiled": start.compiled,
     }
+    wrong = "wrong" if start.model in (settings.model, settings.edits_model) else "note"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(start.began))
     told = f"{when}, model {start.model}{f' on {start.engine}' if start.engine else ''}"
     stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in start.stages if stage.seconds >= _WAITING_S)
@@ -154,7 +158,7 @@ def check_last_start() -> Iterator[Check]:
         yield Check("last start", "ok", text, details=details)
     elif start.state == "failed":
         yield Check(
-            "last start", "wrong", f"{told}: failed after {start.seconds:.1f} s: {start.reason}", start.hint, details
+            "last start", wrong, f"{told}: failed after {start.seconds:.1f} s: {start.reason}", start.hint, details
         )
     elif _runs(start):
         text = f"{told}: running for {time.time() - start.began:.0f} s, now: {start.stage}"
@@ -162,7 +166,7 @@ def check_last_start() -> Iterator[Check]:
     else:
         text = f"{told}: its process ended during “{start.stage}”, after {start.seconds:.1f} s"
         hint = "The editor or the system (out of memory) ended it, or it crashed. Start it again."
-        yield Check("last start", "wrong", text, hint, details)
+        yield Check("last start", wrong, text, hint, details)
     for note in start.notes:
         yield Check("last start", "note", note)
 
@@ -268,7 +272,8 @@ def _examine_here(settings: Settings) -> Iterator[Check]:
     yield from attempt("kernels", machine.check_kernels)
     yield from attempt("indexes", machine.check_indexes)
     yield from attempt("host", check_host)
-    yield from attempt("last start", check_last_start)  # before the completion below, which records a start of its own
+    # Before the completion below, which records a start of its own.
+    yield from attempt("last start", lambda: check_last_start(settings))
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
     if settings.edits_model:
