@@ -45,6 +45,15 @@ def load_engine(job: LoadJob) -> TreeEngine:
         raise too_little_memory() from error
 
 
+def needs_llama(asked: str, folder: Path) -> bool:
+    """Whether the model in `folder` runs with the setting `engine = asked` by llama.cpp alone.
+
+    Raises ModelInvalidError if its configuration is damaged.
+    """
+    alone = asked == "auto" and fast_shape(read_config(folder)) is None
+    return asked == "llama" or (alone and gguf_of(folder) is not None and not missing_packages(*LLAMA.packages))
+
+
 def foreseen(folder: Path) -> str:
     """What computes the model in `folder` with `engine = "auto"`, and why, where no trial on a GPU decides.
 
@@ -54,11 +63,11 @@ def foreseen(folder: Path) -> str:
     if fast_shape(config) is not None:
         return "our kernels"
     reason = f"our kernels do not run {config['model_type']}"
+    if needs_llama("auto", folder):
+        return f"llama.cpp: {reason}"
     if gguf_of(folder) is None:
         return f"transformers, too slow to type with: {reason}"
-    if missing_packages(*LLAMA.packages):
-        return f"nothing yet: {reason}. For llama.cpp, run: {install_line(*LLAMA.packages)}"
-    return f"llama.cpp: {reason}"
+    return f"nothing yet: {reason}. For llama.cpp, run: {install_line(*LLAMA.packages)}"
 
 
 def _with_torch(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine | None:

@@ -201,6 +201,7 @@ def _load(
 ) -> Model:
     from fastcoder_lsp.draft.base import load_trained  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import require_tuned  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.engine.loader import needs_llama  # noqa: PLC0415 as above
 
     cache, files, gpu = cache_folder(), found.files, found.gpu
     trained = load_trained(files.folder, files.digest)
@@ -208,17 +209,16 @@ def _load(
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
+    if template_of(tokenizer) is PLAIN and needs_llama(settings.engine, files.folder):
+        raise ModelInvalidError(
+            f"{files.name} has no marks for infilling, so it cannot complete in the middle of a text",
+            "Use a model that was trained for it (docs/models.md has a list).",
+        )
     if datastore and ahead.begun:
         record.enter("datastore")
         ahead.help(progress)
     engine = _engine(settings, files, found.bits, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
-    if engine.info.name == "llama" and template_of(tokenizer) is PLAIN:
-        engine.close()
-        raise ModelInvalidError(
-            f"{files.name} has no marks for infilling, so it cannot complete in the middle of a text",
-            "Use a model that was trained for it (docs/models.md has a list).",
-        )
     record.start.notes.extend(_window_notes(engine.info.context, settings, files.name))
     record.enter("drafter")
     ahead.wait(progress)  # timing needs the machine alone

@@ -92,7 +92,7 @@ def costs(cache: Path) -> Any:
 def last_start(cache: Path) -> Any:
     """What `doctor` says of it, too."""
     found = read_start(cache)
-    return found, list(check_last_start())[:1] if found else []
+    return found, list(check_last_start(Settings()))[:1] if found else []
 
 
 def tokens(cache: Path) -> Any:
