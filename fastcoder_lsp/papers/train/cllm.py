@@ -141,6 +141,7 @@ class EngineCollector:
 
     def _collect(self, prompt: Ids, blocks: int, draw: random.Random) -> Trajectory:
         tokens, block = prompt.tolist(), self._block
+        blocks = max(0, min(blocks, (self._engine.info.context - len(tokens) - 1) // block - 1))  # as many as it reads
         self._engine.prefill(tokens[:-1], lambda: False)
         output: list[int] = []
         trails: list[list[list[int]]] = []

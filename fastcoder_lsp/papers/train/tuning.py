@@ -3,7 +3,7 @@
 import random
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -205,13 +205,9 @@ class CllmSession(TaskSession):
         if own.trajectories is None and wanted != PUBLISHED_TRAJECTORIES:
             self.listener.note(f"trajectories: {wanted} at most (published: {PUBLISHED_TRAJECTORIES:,} and more)")
         late = self.minutes.end_of(SHARE)
-        if settings.device == "cpu":
-            room = settings.length + own.blocks * own.block + own.block
-            with closing(open_target(self.files, room, self.cache)) as engine:
-                collector = EngineCollector(engine, block=own.block, ends=self.tokenizer.end_ids)
-                found = self._collect(collector, wanted, lambda: self.should_stop() or late())
-        else:
-            found = self._collect_on_gpu(trainable, wanted, lambda: self.should_stop() or late())
+        with ExitStack() as opened:
+            collector = self._collector(trainable, opened)
+            found = self._collect(collector, wanted, lambda: self.should_stop() or late())
         if self.should_stop():
             return []
         if not found:
@@ -220,17 +216,26 @@ class CllmSession(TaskSession):
             self.folder.set_plan(trajectories=len(found))
         return found
 
-    def _collect_on_gpu(self, trainable: Trainable, wanted: int, should_stop: Callable[[], bool]) -> list[Trajectory]:
-        model, own = trainable.model.eval(), self.own
-        collector = JacobiCollector(model, self.settings.device, block=own.block, ends=self.tokenizer.end_ids)
+    def _collector(self, trainable: Trainable, opened: ExitStack) -> TrajectoryCollector:
+        """On a CPU the engine that decodes, if it can take back a guess; else transformers. `opened` closes it."""
+        settings, own = self.settings, self.own
+        ends = self.tokenizer.end_ids
+        if settings.device == "cpu":
+            room = settings.length + own.blocks * own.block + own.block
+            engine = open_target(self.files, room, self.cache)
+            if engine.info.drafts and own.block < engine.info.max_nodes:
+                opened.callback(engine.close)
+                return EngineCollector(engine, block=own.block, ends=ends)
+            engine.close()
+        for way in (trainable.precision(), trainable.untrained()):
+            opened.enter_context(way)
+        opened.callback(trainable.model.train)
+        collector = JacobiCollector(trainable.model.eval(), settings.device, block=own.block, ends=ends)
         if not collector.batched:
             self.listener.note(
                 "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
             )
-        with trainable.precision(), trainable.untrained():
-            found = self._collect(collector, wanted, should_stop)
-        model.train()
-        return found
+        return collector
 
     def _collect(
         self, collector: TrajectoryCollector, wanted: int, should_stop: Callable[[], bool]

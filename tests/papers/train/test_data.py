@@ -214,6 +214,17 @@ def test_a_trajectory_ends_where_the_model_ends_its_text(speaker: Speaker, place
     assert [states.shape[1] for states in cut.states] == [min(8, end - start) for start in range(0, end, 8)]
 
 
+def test_a_trajectory_ends_where_the_context_is_full(speaker: Speaker) -> None:
+    ((prompt, _),) = made_up.held_out(speaker.tokenizer, 1, 40)
+    with closing(open_target(models.find(str(speaker.folder)), len(prompt) + 30, speaker.cache)) as engine:
+        (found,) = EngineCollector(engine, block=8, ends=frozenset()).collect([np.array(prompt)], 99, random.Random(0))
+        assert 8 <= len(found.output) < engine.info.context - len(prompt)
+        (nothing,) = EngineCollector(engine, block=32, ends=frozenset()).collect(
+            [np.array(prompt)], 9, random.Random(0)
+        )
+    assert cleaned(nothing) is None
+
+
 def _greedy(model: Any, tokens: list[int]) -> int:
     with torch.inference_mode():
         return int(model(input_ids=torch.tensor([tokens])).logits[0, -1].argmax())
